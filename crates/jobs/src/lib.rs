@@ -8,7 +8,7 @@ use std::time::Duration;
 use domain::limits::NODE_HEARTBEAT_MS;
 use service::credentials::WATCH_EVERY;
 use service::event_outbox::{OVERDUE_MAX, SETTLE_EVERY, TAKE_OVER_EVERY};
-use service::housekeeping::{NodeStatus, SWEEP_LOAD};
+use service::housekeeping::{NodeStatus, SWEEP_ROWS_MAX};
 use service::{Job, Service};
 use tokio::sync::mpsc;
 
@@ -71,7 +71,7 @@ pub async fn sweep(service: Service) {
         let backlog = match swept {
             Ok(swept) => {
                 tracing::debug!(swept, "sweep finished");
-                swept >= SWEEP_LOAD.unsigned_abs()
+                swept >= SWEEP_ROWS_MAX.unsigned_abs()
             }
             Err(error) => {
                 service.log_failure("failed to sweep expired rows", &error);

@@ -114,7 +114,7 @@ struct Board {
     clock: Clock,
     /// The time at which each claim's call began; 0 before.
     called: Vec<Nanos>,
-    heard: Vec<bool>,
+    received: Vec<bool>,
     count: usize,
     doubled: usize,
     hanging: usize,
@@ -136,7 +136,7 @@ pub(crate) async fn run(options: &WebhookOptions) -> Result<String, String> {
     let board = Rc::new(RefCell::new(Board {
         clock,
         called: vec![0; claims],
-        heard: vec![false; claims],
+        received: vec![false; claims],
         count: 0,
         doubled: 0,
         hanging: 0,
@@ -368,7 +368,7 @@ async fn receive(mut stream: TcpStream, board: SharedBoard, answers: bool) -> Op
 
 impl Board {
     fn note(&mut self, claim: usize) {
-        if std::mem::replace(&mut self.heard[claim], true) {
+        if std::mem::replace(&mut self.received[claim], true) {
             self.doubled += 1;
             return;
         }

@@ -130,20 +130,11 @@ impl Service {
                 self.read(async move |tx: &mut Tx| Ok(tx.claims_by_id(&owner, &ids, &filter).await?));
             return Ok(ClaimPage { claims: found.await?, cursor: None });
         }
-        let mut claims = self
-            .read(async move |tx: &mut Tx| {
-                // One item more than the page shows whether a next page exists.
-                Ok(tx.claims(&owner, &filter, after.as_ref(), size + 1).await?)
-            })
+        let claims = self
+            .read(async move |tx: &mut Tx| Ok(tx.claims(&owner, &filter, after.as_ref(), size + 1).await?))
             .await?;
-        let more = claims.len() > usize::try_from(size).unwrap_or(usize::MAX);
-        if more {
-            claims.pop();
-        }
-        let last = claims.last().filter(|_| more);
-        let cursor = last.map(|claim| {
-            let position = format!("{} {}", claim.claimed_at.as_millis(), claim.claim_id);
-            self.cursors().seal(&context, &position)
+        let (claims, cursor) = self.page(&context, claims, size, |claim| {
+            format!("{} {}", claim.claimed_at.as_millis(), claim.claim_id)
         });
         Ok(ClaimPage { claims, cursor })
     }

@@ -230,6 +230,24 @@ impl Service {
         &self.0.cursors
     }
 
+    /// Makes a page of up to `size` items of the list that `context` names, with the cursor of the next page.
+    /// `items` has one item more than the page if there is a next page. `position` is the position of an
+    /// item, for the cursor.
+    pub(crate) fn page<T>(
+        &self,
+        context: &str,
+        mut items: Vec<T>,
+        size: i64,
+        position: impl FnOnce(&T) -> String,
+    ) -> (Vec<T>, Option<String>) {
+        let size = usize::try_from(size).unwrap_or(usize::MAX);
+        let has_next = items.len() > size;
+        items.truncate(size);
+        let last = items.last().filter(|_| has_next);
+        let next = last.map(|last| self.cursors().seal(context, &position(last)));
+        (items, next)
+    }
+
     /// The key that seals secrets that must be shown again.
     pub(crate) fn key(&self) -> &ServiceKey {
         &self.0.key

@@ -218,7 +218,7 @@ async fn seed_applications(service: &Service, notes: &Notes) -> Result<(), Error
         if let Some(secret) =
             notes.client_secrets.get(application.client_id).and_then(|s| ClientSecret::presented(s))
         {
-            service.keep_secret(&client_id, &secret).await?;
+            service.ensure_secret(&client_id, &secret).await?;
         }
     }
     Ok(())

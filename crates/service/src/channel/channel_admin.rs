@@ -7,7 +7,7 @@ pub use store::queries::channel_admin::{ChannelDetails, ChannelFilter};
 use store::queries::channel_deletions::DeletionStep;
 use store::queries::session_ends::AdmittedBy;
 
-use crate::cluster::housekeeping::SWEEP_LOAD;
+use crate::cluster::housekeeping::SWEEP_ROWS_MAX;
 use crate::identity::tokens::end_tokens;
 use crate::live::lives;
 use crate::work::Work;
@@ -56,18 +56,10 @@ impl Service {
         let context = context(&filter);
         let after = next.map(|cursor| self.cursors().open("next", &context, cursor)).transpose()?;
         let after = after.unwrap_or_default();
-        let mut channels = self
-            .read(async move |tx: &mut Tx| {
-                // One item more than the page shows whether a next page exists.
-                Ok(tx.list_channel_details(&filter, &after, size + 1).await?)
-            })
+        let channels = self
+            .read(async move |tx: &mut Tx| Ok(tx.list_channel_details(&filter, &after, size + 1).await?))
             .await?;
-        let more = channels.len() > usize::try_from(size).unwrap_or(usize::MAX);
-        if more {
-            channels.pop();
-        }
-        let last = channels.last().filter(|_| more);
-        let next = last.map(|last| self.cursors().seal(&context, last.channel_id.as_str()));
+        let (channels, next) = self.page(&context, channels, size, |channel| channel.channel_id.to_string());
         Ok(ChannelPage { channels, next })
     }
 
@@ -166,7 +158,7 @@ impl Service {
     /// at once.
     pub(crate) async fn sweep_channels(&self) -> Result<u64, Error> {
         let more = self.delete_batches(BATCHES_PER_CALL).await?;
-        Ok(if more { SWEEP_LOAD.unsigned_abs() } else { 0 })
+        Ok(if more { SWEEP_ROWS_MAX.unsigned_abs() } else { 0 })
     }
 
     /// Deletes up to `batches` batches. Returns whether more rows can be deleted at once.

@@ -5,7 +5,7 @@ use domain::limits::MANAGERS_MAX;
 use domain::refusal::Resource;
 use domain::{ChannelId, Invalid, Refusal, Rule, Timestamp};
 use store::Tx;
-use store::queries::relations::Followed;
+use store::queries::relations::FollowOutcome;
 
 use crate::work::Work;
 use crate::{Error, Page, Service};
@@ -147,7 +147,7 @@ pub(crate) async fn follow(
     check_different("followerChannelId", channel, follower)?;
     check_both_exist(work, channel, follower).await?;
     let followed = work.follow(channel, follower, created.unwrap_or(now)).await?;
-    if let (Followed::Since(since), Some(created)) = (followed, created)
+    if let (FollowOutcome::Since(since), Some(created)) = (followed, created)
         && since != created
     {
         work.move_follow(channel, follower, created).await?;

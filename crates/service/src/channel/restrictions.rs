@@ -77,15 +77,10 @@ impl Service {
             None => RestrictedPlace::start(),
         };
         let channel = caller.channel_id.clone();
-        // One item more than the page shows whether a next page exists.
-        let mut channels = self
+        let channels = self
             .read(async move |tx: &mut Tx| Ok(tx.restricted_channels(&channel, &after, size + 1).await?))
             .await?;
-        let size = usize::try_from(size).unwrap_or(usize::MAX);
-        let more = channels.len() > size;
-        channels.truncate(size);
-        let last = channels.last().filter(|_| more);
-        let next = last.map(|last| self.cursors().seal(&context, &position(last)));
+        let (channels, next) = self.page(&context, channels, size, position);
         Ok(RestrictedPage { channels, next })
     }
 

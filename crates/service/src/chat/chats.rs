@@ -98,7 +98,7 @@ impl Service {
             let posted = self.try_post_chat(channel.clone(), message.clone(), key.clone()).await;
             match posted {
                 Err(Error::Store(error)) if is_time_taken(&error) => {
-                    self.learn_time(channel, &message.sender).await?;
+                    self.read_last_time(channel, &message.sender).await?;
                 }
                 posted => return posted,
             }
@@ -131,10 +131,10 @@ impl Service {
     }
 
     /// Looks up the time of a sender's last message in the store.
-    async fn learn_time(&self, channel: &ChannelId, sender: &ChannelId) -> Result<(), Error> {
+    async fn read_last_time(&self, channel: &ChannelId, sender: &ChannelId) -> Result<(), Error> {
         let (channel, sender) = (channel.clone(), sender.clone());
         let (times, now) = (self.0.message_times.clone(), self.now());
-        self.read(async move |tx: &mut Tx| learn_time(tx, &times, &channel, &sender, now).await).await
+        self.read(async move |tx: &mut Tx| read_last_time(tx, &times, &channel, &sender, now).await).await
     }
 
     /// Hides a message in the chat of `channel`. Hiding a hidden message changes nothing.
@@ -217,7 +217,7 @@ impl StoredAnswer for Place {
 }
 
 /// Looks up the sender's last message from `now` on, so that the next message gets a later time.
-pub(crate) async fn learn_time(
+pub(crate) async fn read_last_time(
     tx: &mut Tx,
     times: &MessageTimes,
     channel: &ChannelId,
@@ -233,7 +233,7 @@ pub(crate) async fn learn_time(
 /// Posts one message, inside a transaction.
 ///
 /// # Errors
-/// The store's error. If [`is_time_taken`], the caller calls [`learn_time`] and tries again.
+/// The store's error. If [`is_time_taken`], the caller calls [`read_last_time`] and tries again.
 pub(crate) async fn post(work: &mut Work<'_>, post: &Post<'_>) -> Result<PostedMessage, Error> {
     let now = work.now();
     let Post { channel, message, .. } = *post;

@@ -7,7 +7,8 @@ use domain::limits::{
     NODE_DEAD_AFTER_MS, REFRESH_TOKEN_LIFETIME_MS, SESSION_URLS_KEPT_MS, SLOW_MODE_MAX_MS,
     WEBHOOK_DELIVERIES_KEPT_MS,
 };
-use store::queries::sweeps::{SWEEP_ROWS_MAX, Sweep};
+pub use store::queries::sweeps::SWEEP_ROWS_MAX;
+use store::queries::sweeps::Sweep;
 
 use crate::cluster::job_metrics::{Job, JobRuns};
 use crate::platform::idempotency::KEY_LIFETIME_MS;
@@ -127,7 +128,7 @@ impl Service {
         .await
     }
 
-    /// Deletes expired rows and returns their number. At most [`SWEEP_LOAD`] rows of one kind are
+    /// Deletes expired rows and returns their number. At most [`SWEEP_ROWS_MAX`] rows of one kind are
     /// deleted, so more may be left.
     pub async fn sweep(&self) -> Result<u64, Error> {
         let now = self.now();
@@ -153,9 +154,6 @@ impl Service {
         self.0.jobs.all()
     }
 }
-
-/// Maximum number of rows of one kind that a sweep deletes.
-pub const SWEEP_LOAD: i64 = SWEEP_ROWS_MAX;
 
 fn expiry_limit(sweep: Sweep, now: Timestamp) -> Timestamp {
     match sweep {

@@ -73,7 +73,7 @@ impl Service {
     ///
     /// # Errors
     /// [`Refusal::NotFound`] when there is no such application.
-    pub async fn keep_secret(&self, client_id: &ClientId, secret: &ClientSecret) -> Result<(), Error> {
+    pub async fn ensure_secret(&self, client_id: &ClientId, secret: &ClientSecret) -> Result<(), Error> {
         let (client_id, new) = (client_id.clone(), self.new_secret(secret));
         self.write(async move |work: &mut Work<'_>| {
             let now = work.now();

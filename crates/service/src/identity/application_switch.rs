@@ -34,19 +34,14 @@ impl Service {
             serde_json::json!(["applications", organization.as_ref().map(|id| id.as_str())]).to_string();
         let after = next.map(|cursor| self.cursors().open("next", &context, cursor)).transpose()?;
         let (after, irrecoverable_since) = (after.unwrap_or_default(), irrecoverable_since(self.now()));
-        let mut applications = self
+        let applications = self
             .read(async move |tx: &mut Tx| {
-                // One item more than the page shows whether a next page exists.
                 let organization = organization;
                 Ok(tx.applications(organization.as_ref(), &after, irrecoverable_since, size + 1).await?)
             })
             .await?;
-        let more = applications.len() > usize::try_from(size).unwrap_or(usize::MAX);
-        if more {
-            applications.pop();
-        }
-        let last = applications.last().filter(|_| more);
-        let next = last.map(|last| self.cursors().seal(&context, last.application.client_id.as_str()));
+        let (applications, next) =
+            self.page(&context, applications, size, |life| life.application.client_id.to_string());
         Ok(ApplicationPage { applications, next })
     }
 
@@ -110,8 +105,8 @@ impl Service {
         Ok(())
     }
 
-    /// Deletes all rows of purged applications that can be deleted, and returns whether this application is
-    /// still being deleted.
+    /// Whether an application is being deleted. If it is, this function first deletes all rows of purged
+    /// applications that can be deleted, which may complete the deletion.
     pub(crate) async fn is_being_deleted(&self, client_id: &ClientId) -> Result<bool, Error> {
         let id = client_id.clone();
         let is_purging = async |id: ClientId| {

@@ -31,7 +31,9 @@ impl Service {
         let after = next.map(|cursor| self.cursors().open("next", CONTEXT, cursor)).transpose()?;
         let after = after.unwrap_or_default();
         let items = self.read(async move |tx: &mut Tx| Ok(tx.organizations(&after, size + 1).await?)).await?;
-        Ok(self.page(CONTEXT, items, size, |item| item.organization.organization_id.as_str()))
+        let (items, next) =
+            self.page(CONTEXT, items, size, |item| item.organization.organization_id.to_string());
+        Ok(ListPage { items, next })
     }
 
     /// Campaigns of one organization or of all, ordered by id.
@@ -51,23 +53,8 @@ impl Service {
         let items = self
             .read(async move |tx: &mut Tx| Ok(tx.campaigns(organization.as_ref(), &after, size + 1).await?))
             .await?;
-        Ok(self.page(&context, items, size, |item| item.campaign_id.as_str()))
-    }
-
-    /// The page. It has a cursor if `items` has one item more than the page.
-    fn page<T>(
-        &self,
-        context: &str,
-        mut items: Vec<T>,
-        size: i64,
-        id: impl for<'i> Fn(&'i T) -> &'i str,
-    ) -> ListPage<T> {
-        let more = items.len() > usize::try_from(size).unwrap_or(usize::MAX);
-        if more {
-            items.pop();
-        }
-        let next = items.last().filter(|_| more).map(|last| self.cursors().seal(context, id(last)));
-        ListPage { items, next }
+        let (items, next) = self.page(&context, items, size, |item| item.campaign_id.to_string());
+        Ok(ListPage { items, next })
     }
 
     /// Disables an organization: its applications lose the drops scope and their webhooks. A repeated call

@@ -74,10 +74,9 @@ impl Service {
             Some(cursor) => Some(Walk::parse(&self.cursors().open("next", &context, cursor)?, now)?),
             None => None,
         };
-        // One row more than the page shows whether there is a next page.
         let limit = size + 1;
         let place = walk.map(|walk| walk.place);
-        let mut lives = self
+        let lives = self
             .read(async move |tx: &mut Tx| {
                 Ok(match place {
                     Some(place) => tx.next_lives(place, limit).await?,
@@ -85,11 +84,9 @@ impl Service {
                 })
             })
             .await?;
-        let more = i64::try_from(lives.len()).is_ok_and(|found| found > size);
-        lives.truncate(usize::try_from(size).unwrap_or(0));
         let began_at = walk.map_or(now, |walk| walk.began_at);
-        let next = lives.last().filter(|_| more).map(|last| Walk { place: place_of(last), began_at });
-        let next = next.map(|walk| self.cursors().seal(&context, &walk.text()));
+        let position = |last: &LiveListing| Walk { place: place_of(last), began_at }.text();
+        let (lives, next) = self.page(&context, lives, size, position);
         Ok(LivePage { lives, next })
     }
 }

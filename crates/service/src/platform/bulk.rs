@@ -176,7 +176,7 @@ async fn attempt(
         let outcome = work.attempt(async |work: &mut Work<'_>| apply(work, prepared, posting).await).await?;
         match (&outcome, prepared.post(posting)) {
             (Err(Error::Store(error)), Some(post)) if is_time_taken(error) => {
-                chats::learn_time(work, &posting.times, post.channel, &post.message.sender, now).await?;
+                chats::read_last_time(work, &posting.times, post.channel, &post.message.sender, now).await?;
             }
             _ => return Ok(outcome),
         }

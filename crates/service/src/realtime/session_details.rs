@@ -48,18 +48,12 @@ impl Service {
         let context = context(&filter);
         let after = next.map(|cursor| self.cursors().open("next", &context, cursor)).transpose()?;
         let after = after.map(SessionKey::stored);
-        let mut sessions = self
+        let sessions = self
             .read(async move |tx: &mut Tx| {
-                // One row more than the page shows whether there is a next page.
                 Ok(tx.list_session_details(&filter, after.as_ref(), size + 1).await?)
             })
             .await?;
-        let more = sessions.len() > usize::try_from(size).unwrap_or(usize::MAX);
-        if more {
-            sessions.pop();
-        }
-        let last = sessions.last().filter(|_| more);
-        let next = last.map(|session| self.cursors().seal(&context, session.session_key.as_str()));
+        let (sessions, next) = self.page(&context, sessions, size, |session| session.session_key.to_string());
         Ok(SessionDetailsPage { sessions, next })
     }
 

@@ -26,7 +26,7 @@ use crate::{Error, Service};
 /// Maximum number of results that one transaction records.
 pub const RECORDS_AT_ONCE: usize = 128;
 /// Maximum number of messages that one call sends again.
-pub const SENT_ANEW_MAX: u64 = 10_000;
+pub const RESENT_MAX: u64 = 10_000;
 /// Maximum number of attempts shown with a message.
 const ATTEMPTS_SHOWN: i64 = 100;
 
@@ -113,7 +113,7 @@ pub struct DeliveryPage {
 
 /// The result of [`Service::resend_deliveries`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SentAnew {
+pub struct Resent {
     /// The number of messages that were scheduled again.
     pub messages: u64,
     /// Whether the whole time window is done. If not, the same call continues where this one ended.
@@ -220,23 +220,18 @@ impl Service {
         let context = context(client_id, &query);
         let after = cursor.map(|cursor| self.cursors().open("cursor", &context, cursor)).transpose()?;
         let client_id = client_id.clone();
-        let mut deliveries = self
+        let deliveries = self
             .read(async move |tx: &mut Tx| {
                 let webhook = webhook_of(tx, &client_id).await?;
                 let mut span = DeliverySpan::of(query.from, query.until);
                 if let Some(after) = after {
                     span.below = DeliveryId::stored(after);
                 }
-                // One row more than the page shows whether there is a next page.
                 Ok::<_, Error>(tx.deliveries(&webhook.webhook_id, query.state, &span, size + 1).await?)
             })
             .await?;
-        let more = deliveries.len() > usize::try_from(size).unwrap_or(usize::MAX);
-        if more {
-            deliveries.pop();
-        }
-        let last = deliveries.last().filter(|_| more);
-        let next = last.map(|last| self.cursors().seal(&context, last.message_id.as_str()));
+        let (deliveries, next) =
+            self.page(&context, deliveries, size, |delivery| delivery.message_id.to_string());
         Ok(DeliveryPage { deliveries, next })
     }
 
@@ -290,10 +285,10 @@ impl Service {
         state: DeliveryState,
         from: Timestamp,
         until: Timestamp,
-    ) -> Result<SentAnew, Error> {
+    ) -> Result<Resent, Error> {
         let now = self.now();
-        let mut sent = SentAnew { messages: 0, all: false };
-        while !sent.all && sent.messages < SENT_ANEW_MAX {
+        let mut sent = Resent { messages: 0, all: false };
+        while !sent.all && sent.messages < RESENT_MAX {
             let (client_id, span) = (client_id.clone(), DeliverySpan::of(Some(from), Some(until)));
             let some = self
                 .write(async move |work: &mut Work<'_>| {
@@ -302,7 +297,7 @@ impl Service {
                     Ok(work.resend_deliveries(&webhook_id, state, &span, now, MESSAGES_AT_ONCE).await?)
                 })
                 .await?;
-            sent = SentAnew { messages: sent.messages + some, all: some < MESSAGES_AT_ONCE.unsigned_abs() };
+            sent = Resent { messages: sent.messages + some, all: some < MESSAGES_AT_ONCE.unsigned_abs() };
         }
         Ok(sent)
     }

@@ -31,7 +31,7 @@ pub struct ListenerReport {
     /// The number of the attempt.
     pub number: i64,
     /// The receiver's response.
-    pub heard: Heard,
+    pub response: ReceiverResponse,
     /// The duration of the attempt, in milliseconds.
     pub duration_ms: i64,
     /// The beginning of the answer.
@@ -40,16 +40,16 @@ pub struct ListenerReport {
 
 /// The response of the receiver to a listener's request.
 #[derive(Clone, Debug)]
-pub enum Heard {
+pub enum ReceiverResponse {
     /// The status, and the value of `Retry-After`.
     Answer(u16, Option<String>),
     /// No answer, for this reason.
-    Nothing(SendFailure),
+    NoAnswer(SendFailure),
 }
 
 /// The state of a message after an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Followed {
+pub struct StateAfterAttempt {
     /// The state.
     pub state: DeliveryState,
     /// When the next attempt is due.
@@ -121,21 +121,23 @@ impl Service {
         &self,
         client_id: &ClientId,
         report: ListenerReport,
-    ) -> Result<Option<Followed>, Error> {
+    ) -> Result<Option<StateAfterAttempt>, Error> {
         let webhook = self.webhook_details(client_id).await?.webhook;
         check_address(&webhook)?;
         let now = self.now();
-        let ListenerReport { message_id, number, heard, duration_ms, answer } = report;
-        let outcome = match heard {
-            Heard::Answer(status, retry_after) => Outcome::answered(status, retry_after.as_deref(), now),
-            Heard::Nothing(failure) => Outcome::Failed(failure),
+        let ListenerReport { message_id, number, response, duration_ms, answer } = report;
+        let outcome = match response {
+            ReceiverResponse::Answer(status, retry_after) => {
+                Outcome::answered(status, retry_after.as_deref(), now)
+            }
+            ReceiverResponse::NoAnswer(failure) => Outcome::Failed(failure),
         };
         // `failures` is only a first guess: recording looks up the real number of earlier failures.
         let key = AttemptKey { webhook_id: webhook.webhook_id, message_id, number, failures: 0 };
         let began_at = now.plus_ms(-duration_ms);
         let report = Report { key, outcome, began_at, duration_ms, answer: answer.into_bytes() };
         let recorded = self.record_attempts(vec![report]).await?;
-        Ok(recorded.into_iter().next().and_then(|(_, next)| next).map(Followed::of))
+        Ok(recorded.into_iter().next().and_then(|(_, next)| next).map(StateAfterAttempt::of))
     }
 
     async fn poll_for_listener(&self, client_id: &ClientId, limit: i64) -> Result<Vec<Attempt>, Error> {
@@ -165,7 +167,7 @@ impl Service {
     }
 }
 
-impl Followed {
+impl StateAfterAttempt {
     fn of(next: Next) -> Self {
         match next {
             Next::Done => Self { state: DeliveryState::Delivered, next_at: None },

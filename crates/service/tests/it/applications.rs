@@ -16,8 +16,8 @@ async fn an_application_authenticates_with_any_of_its_secrets() {
         let app = ClientId::stored("app".into());
         let second = world.service.add_secret(&app, None).await.unwrap();
         let known = ClientSecret::presented("a secret that is known outside").unwrap();
-        world.service.keep_secret(&app, &known).await.unwrap();
-        world.service.keep_secret(&app, &known).await.unwrap();
+        world.service.ensure_secret(&app, &known).await.unwrap();
+        world.service.ensure_secret(&app, &known).await.unwrap();
         for secret in [&first, &second, &known] {
             let proven = world.service.authenticate_client("app", secret.expose()).await.unwrap();
             assert_eq!(proven.client_id, app);

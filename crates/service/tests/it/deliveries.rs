@@ -11,7 +11,7 @@ use domain::{
 };
 use service::Service;
 use service::bulk::{ChannelEvent, Entry, KeyedEntry};
-use service::deliveries::{Attempt, Delivery, DeliveryDetails, DeliveryQuery, Report, SENT_ANEW_MAX};
+use service::deliveries::{Attempt, Delivery, DeliveryDetails, DeliveryQuery, RESENT_MAX, Report};
 use service::drops::RewardRequest;
 use store::{Tx, params};
 
@@ -472,7 +472,7 @@ async fn a_time_window_is_sent_again_in_parts() {
     both(|world| async move {
         let client = stage(&world).await;
         let webhook_id = webhook(&world, &client).await.0.webhook.webhook_id;
-        let rows = SENT_ANEW_MAX as i64 + 1_200;
+        let rows = RESENT_MAX as i64 + 1_200;
         let dead = "
             INSERT INTO webhook_deliveries (webhook_id, message_id, claim_id, data, state, due_at, created_at, changed_at)
             WITH RECURSIVE n (n) AS (SELECT CAST(0 AS BIGINT) UNION ALL SELECT n + 1 FROM n WHERE n < CAST($2 AS BIGINT) - 1)
@@ -484,7 +484,7 @@ async fn a_time_window_is_sent_again_in_parts() {
             .await
             .unwrap();
         let all = (Timestamp::from_millis(0), Timestamp::LAST);
-        for (messages, complete) in [(SENT_ANEW_MAX, false), (1_200, true), (0, true)] {
+        for (messages, complete) in [(RESENT_MAX, false), (1_200, true), (0, true)] {
             let sent = world.service.resend_deliveries(&client, DeliveryState::Dead, all.0, all.1).await.unwrap();
             assert_eq!((sent.messages, sent.all), (messages, complete));
         }

@@ -9,7 +9,7 @@ use domain::{ChannelId, MessageId, Timestamp};
 use store::queries::channels::ChannelRecord;
 use store::queries::chat_settings::{ChatFacts, SlowModeTurn};
 use store::queries::chats::NewMessage;
-use store::queries::relations::Followed;
+use store::queries::relations::FollowOutcome;
 use store::{StoreError, Tx};
 
 use crate::{at, both, channel, in_seeded, number, record, tx};
@@ -169,7 +169,7 @@ async fn change_facts(tx: &mut Tx, number: usize) -> Result<Option<()>, StoreErr
             tx.put_channel(&ChannelRecord { name: "another".into(), ..record("b") }, at(1)).await?;
         }
         1 => tx.change_chat_settings(&a, changes()[1]).await?,
-        2 => assert_eq!(tx.follow(&a, &b, at(5)).await?, Followed::New),
+        2 => assert_eq!(tx.follow(&a, &b, at(5)).await?, FollowOutcome::New),
         3 => assert!(tx.move_follow(&a, &b, at(6)).await?),
         4 => tx.put_subscriber(&a, &subscription("b"), at(6)).await?,
         5 => tx.put_manager(&a, &b, UserRole::StreamingChannelManager, at(7)).await?,

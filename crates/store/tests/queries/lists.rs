@@ -6,7 +6,7 @@ use domain::channel::{SubscriberSort, UserRole};
 use domain::event::SubscriptionEvent;
 use store::migrate::MIGRATIONS;
 use store::queries::Page;
-use store::queries::relations::Followed;
+use store::queries::relations::FollowOutcome;
 use store::testing::engines;
 use store::{Options, Store, Tx, params};
 
@@ -178,7 +178,7 @@ async fn followers_are_listed_newest_first_then_by_id() {
                     let who = channel(&who);
                     if !comes {
                         tx.unfollow(&a, &who).await?;
-                    } else if tx.follow(&a, &who, at(day)).await? != Followed::New && moves {
+                    } else if tx.follow(&a, &who, at(day)).await? != FollowOutcome::New && moves {
                         assert!(tx.move_follow(&a, &who, at(day)).await?);
                     }
                 }
@@ -357,7 +357,7 @@ async fn fifty_concurrent_calls_of_one_follow_count_once() {
             .collect();
         let mut new = 0;
         for racer in racers {
-            new += i64::from(racer.await.unwrap() == Followed::New);
+            new += i64::from(racer.await.unwrap() == FollowOutcome::New);
         }
         assert_eq!(new, 1);
         assert_eq!(ids(&store, None, page(0, 50)).await, ["b"]);

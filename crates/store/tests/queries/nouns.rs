@@ -8,7 +8,7 @@ use domain::limits::CHANNEL_IDS_MAX;
 use domain::{MessageId, Scope, ScopeSet};
 use store::queries::channels::ChannelRecord;
 use store::queries::chats::NewMessage;
-use store::queries::relations::Followed;
+use store::queries::relations::FollowOutcome;
 use store::{StoreError, Tx, params};
 
 use crate::{
@@ -210,9 +210,9 @@ async fn a_speaker_has_the_role_of_this_channel() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_follow_counts_once() {
     in_seeded(async move |tx: &mut Tx| {
-        assert_eq!(tx.follow(&channel("a"), &channel("b"), at(1)).await?, Followed::New);
-        assert_eq!(tx.follow(&channel("a"), &channel("b"), at(2)).await?, Followed::Since(at(1)));
-        assert_eq!(tx.follow(&channel("a"), &channel("c"), at(3)).await?, Followed::New);
+        assert_eq!(tx.follow(&channel("a"), &channel("b"), at(1)).await?, FollowOutcome::New);
+        assert_eq!(tx.follow(&channel("a"), &channel("b"), at(2)).await?, FollowOutcome::Since(at(1)));
+        assert_eq!(tx.follow(&channel("a"), &channel("c"), at(3)).await?, FollowOutcome::New);
         // Replacing a channel forgets none of it.
         tx.put_channel(&record("a"), at(4)).await?;
         let counts = [("a", 2), ("b", 0)];

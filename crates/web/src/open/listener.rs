@@ -15,7 +15,7 @@ use domain::{DeliveryId, Timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;
 use service::deliveries::Attempt;
-use service::listeners::{Followed, Heard, ListenerReport};
+use service::listeners::{ListenerReport, ReceiverResponse, StateAfterAttempt};
 
 use crate::Web;
 use crate::caller::DropsClient;
@@ -130,7 +130,7 @@ pub async fn fetch(
 #[derive(Debug)]
 pub struct ReportAttempt {
     number: i64,
-    heard: Heard,
+    response: ReceiverResponse,
     duration_ms: i64,
     answer: String,
 }
@@ -152,13 +152,14 @@ impl Body for ReportAttempt {
             required("failure", failure)
                 .map(|name| Err(SendFailure::of_name(name).unwrap_or(SendFailure::Protocol))),
         );
-        let heard = (optional("retryAfter", header), outcome).map(|(retry_after, outcome)| match outcome {
-            Ok(status) => Heard::Answer(status, retry_after),
-            Err(failure) => Heard::Nothing(failure),
-        });
+        let response =
+            (optional("retryAfter", header), outcome).map(|(retry_after, outcome)| match outcome {
+                Ok(status) => ReceiverResponse::Answer(status, retry_after),
+                Err(failure) => ReceiverResponse::NoAnswer(failure),
+            });
         record!(Self {
             number: required("number", integer(1, i64::from(u32::MAX))),
-            heard: heard,
+            response: response,
             duration_ms: required("durationMs", integer(0, LISTENER_DURATION_MAX_MS)),
             answer: optional("answer", excerpt).map(Option::unwrap_or_default),
         })
@@ -178,8 +179,8 @@ pub struct AttemptFollowed {
     next_attempt_date: Option<String>,
 }
 
-impl From<Option<Followed>> for AttemptFollowed {
-    fn from(followed: Option<Followed>) -> Self {
+impl From<Option<StateAfterAttempt>> for AttemptFollowed {
+    fn from(followed: Option<StateAfterAttempt>) -> Self {
         Self {
             recorded: followed.is_some(),
             state: followed.map(|followed| DeliveryState::name(followed.state)),
@@ -204,8 +205,8 @@ pub async fn report(
     Json(body): Json<ReportAttempt>,
 ) -> Answer<AttemptFollowed> {
     let message_id = DeliveryId::parse("messageId", &id)?;
-    let ReportAttempt { number, heard, duration_ms, answer } = body;
-    let report = ListenerReport { message_id, number, heard, duration_ms, answer };
+    let ReportAttempt { number, response, duration_ms, answer } = body;
+    let report = ListenerReport { message_id, number, response, duration_ms, answer };
     let followed = web.service().report_of_listener(&publisher.client_id, report).await?;
     Ok(Success(followed.into()))
 }

@@ -93,7 +93,7 @@ const LONGEST_SUBSCRIBERS: &str = subscribers_sql!("longest_rank");
 
 /// The result of a follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Followed {
+pub enum FollowOutcome {
     /// A new follower.
     New,
     /// An existing follower, since that time.
@@ -164,15 +164,15 @@ impl Tx {
         channel: &ChannelId,
         follower: &ChannelId,
         at: Timestamp,
-    ) -> Result<Followed, StoreError> {
+    ) -> Result<FollowOutcome, StoreError> {
         self.lock_channel(channel).await?;
         if let Some(since) = self.fetch_optional(FOLLOWED_AT, params![channel, follower]).await? {
-            return Ok(Followed::Since(since));
+            return Ok(FollowOutcome::Since(since));
         }
         self.execute(INSERT_FOLLOWER, params![channel, follower, at]).await?;
         self.execute(COUNT_FOLLOWER, params![channel, 1]).await?;
         self.enter_list(List::Followers, channel, newest(at), follower).await?;
-        Ok(Followed::New)
+        Ok(FollowOutcome::New)
     }
 
     /// Changes the date of a follow: `false` if there is no such follow.

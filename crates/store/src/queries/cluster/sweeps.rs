@@ -5,7 +5,7 @@ use domain::Timestamp;
 use crate::queries::columns::sql;
 use crate::{StoreError, Tx, params};
 
-/// The most rows that one statement of a sweep deletes.
+/// Maximum number of rows that one statement of a sweep deletes.
 pub const SWEEP_ROWS_MAX: i64 = 500;
 
 /// One statement for each kind of row. Rows before the time `$1` are expired. `$2` is the most rows.

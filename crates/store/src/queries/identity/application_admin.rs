@@ -36,25 +36,26 @@ const LIST: &str = sql!(
 
 impl Tx {
     /// Disables an application with its tokens and secrets: `false` if there is none, or it was deleted at
-    /// `gone_since` or before.
+    /// `irrecoverable_since` or before.
     pub async fn disable_application(
         &mut self,
         client_id: &ClientId,
         now: Timestamp,
-        gone_since: Timestamp,
+        irrecoverable_since: Timestamp,
     ) -> Result<bool, StoreError> {
         self.credentials_changed(Dependency::Application(client_id));
-        Ok(self.execute(DISABLE, params![client_id, now, gone_since]).await? > 0)
+        Ok(self.execute(DISABLE, params![client_id, now, irrecoverable_since]).await? > 0)
     }
 
-    /// Enables an application: `false` if there is none, or it was deleted at `gone_since` or before.
+    /// Enables an application: `false` if there is none, or it was deleted at `irrecoverable_since` or
+    /// before.
     pub async fn enable_application(
         &mut self,
         client_id: &ClientId,
-        gone_since: Timestamp,
+        irrecoverable_since: Timestamp,
     ) -> Result<bool, StoreError> {
         self.credentials_changed(Dependency::Application(client_id));
-        Ok(self.execute(ENABLE, params![client_id, gone_since]).await? > 0)
+        Ok(self.execute(ENABLE, params![client_id, irrecoverable_since]).await? > 0)
     }
 
     /// Begins the purge of an application, used or not: `false` if there is none. Its credentials are invalid
@@ -79,14 +80,14 @@ impl Tx {
     }
 
     /// Up to `size` applications after `after`, in the order of their ids, without notices. Includes those
-    /// that can be restored, except those that were deleted at `gone_since` or before.
+    /// that can be restored, except those that were deleted at `irrecoverable_since` or before.
     pub async fn applications(
         &mut self,
         organization: Option<&OrganizationId>,
         after: &str,
-        gone_since: Timestamp,
+        irrecoverable_since: Timestamp,
         size: i64,
     ) -> Result<Vec<ApplicationLife>, StoreError> {
-        self.fetch_all(LIST, params![gone_since, after, organization, size]).await
+        self.fetch_all(LIST, params![irrecoverable_since, after, organization, size]).await
     }
 }

@@ -234,31 +234,34 @@ impl Tx {
     }
 
     /// Restores a deleted application, with `now` as its last use: `false` if there is none, or it was
-    /// deleted at `gone_since` or before.
+    /// deleted at `irrecoverable_since` or before.
     pub async fn restore_application(
         &mut self,
         client_id: &ClientId,
         now: Timestamp,
-        gone_since: Timestamp,
+        irrecoverable_since: Timestamp,
     ) -> Result<bool, StoreError> {
-        Ok(self.execute(RESTORE, params![client_id, now, gone_since]).await? > 0)
+        Ok(self.execute(RESTORE, params![client_id, now, irrecoverable_since]).await? > 0)
     }
 
-    /// Deletes the row of an application that was deleted at `gone_since` or before, and all rows that depend
-    /// on it, so that the id is free: `true` if there was one.
+    /// Deletes the row of an application that was deleted at `irrecoverable_since` or before, and all rows
+    /// that depend on it, so that the id is free: `true` if there was one.
     pub async fn delete_unrestorable_application(
         &mut self,
         client_id: &ClientId,
-        gone_since: Timestamp,
+        irrecoverable_since: Timestamp,
     ) -> Result<bool, StoreError> {
         self.credentials_changed(Dependency::Application(client_id));
-        Ok(self.execute(DELETE_UNRESTORABLE, params![client_id, gone_since]).await? > 0)
+        Ok(self.execute(DELETE_UNRESTORABLE, params![client_id, irrecoverable_since]).await? > 0)
     }
 
-    /// Begins the purge of the applications that were deleted at `gone_since` or before: they cannot be
-    /// restored any more. Gives their number.
-    pub async fn begin_purge_of_applications(&mut self, gone_since: Timestamp) -> Result<u64, StoreError> {
-        self.execute(BEGIN_PURGE, params![gone_since]).await
+    /// Begins the purge of the applications that were deleted at `irrecoverable_since` or before: they cannot
+    /// be restored any more. Gives their number.
+    pub async fn begin_purge_of_applications(
+        &mut self,
+        irrecoverable_since: Timestamp,
+    ) -> Result<u64, StoreError> {
+        self.execute(BEGIN_PURGE, params![irrecoverable_since]).await
     }
 
     /// Deletes up to [`LIFE_ROWS_MAX`] rows of each kind that belong to applications that are being purged,
@@ -271,15 +274,15 @@ impl Tx {
         Ok(purged + self.execute(PURGE_APPLICATIONS, params![]).await?)
     }
 
-    /// An application with its times, also while it can be restored: `None` if it was deleted at `gone_since`
-    /// or before.
+    /// An application with its times, also while it can be restored: `None` if it was deleted at
+    /// `irrecoverable_since` or before.
     pub async fn application_life(
         &mut self,
         client_id: &ClientId,
-        gone_since: Timestamp,
+        irrecoverable_since: Timestamp,
     ) -> Result<Option<ApplicationLife>, StoreError> {
         let mut life: Option<ApplicationLife> =
-            self.fetch_optional(LIFE, params![client_id, gone_since]).await?;
+            self.fetch_optional(LIFE, params![client_id, irrecoverable_since]).await?;
         if let Some(life) = &mut life {
             life.notices = self.fetch_all(NOTICES, params![client_id]).await?;
         }
