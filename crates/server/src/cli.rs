@@ -6,6 +6,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use commands::clock::ClockOptions;
+use commands::drops::DropsCommand;
+use commands::listen::WebhookCommand;
+use commands::{secret, state_file};
 use domain::client_address::TrustedProxies;
 use domain::outbound::Reach;
 use domain::seal::ServiceKey;
@@ -18,15 +22,13 @@ use service::{Entropy, PasswordCost};
 use store::DatabaseUrl;
 
 use crate::config::{BusSettings, Settings, StoreSettings};
-use crate::drops::DropsCommand;
 use crate::hosts::Hosts;
-use crate::listen::WebhookCommand;
-use crate::secrets::secret;
 
 const ABOUT: &str = "The open API service of a live-streaming platform: REST, sign-in, realtime sessions.
 
   stagedoor dev      a world on your laptop: seeded people, ready tokens, any event on demand
   stagedoor serve    the service for real
+  stagedoor clock    in a sandbox: show the time, stop it, move it forward
   stagedoor drops    in a sandbox: let a viewer watch, and claim
   stagedoor webhook  forwards the messages to a webhook to your machine";
 
@@ -55,6 +57,10 @@ pub enum Command {
     Serve(ServeOptions),
     /// Checks the configuration of `serve`, shows it without its secrets, and ends.
     CheckConfig(ServeOptions),
+    /// Shows the clock of the sandbox that runs, or moves it forward.
+    ///
+    /// Everything that becomes due happens before the command ends, in the order of its due times.
+    Clock(ClockOptions),
     /// Reports watched minutes and claims rewards for a viewer, over the platform API of a running service.
     #[command(subcommand)]
     Drops(DropsCommand),
@@ -131,6 +137,12 @@ pub struct DevOptions {
     /// point its own name at the sandbox.
     #[arg(long, value_name = "HOSTS", env = "STAGEDOOR_ALLOW_HOST", value_delimiter = ',')]
     allow_host: Vec<String>,
+
+    /// The name of this sandbox, for the commands of other terminals when several sandboxes run:
+    /// `stagedoor clock --sandbox NAME`. 1 to 32 letters, digits, `-` and `_`.
+    #[arg(long, value_name = "NAME", env = "STAGEDOOR_SANDBOX_NAME", default_value = state_file::DEFAULT_NAME,
+        value_parser = sandbox_name)]
+    pub name: String,
 
     /// Prints one JSON object instead of the overview, as the first line of stdout, when the service is
     /// ready.
@@ -453,6 +465,11 @@ impl CommonOptions {
             None => StoreSettings::Sqlite { path: folder.join("stagedoor.db") },
         })
     }
+}
+
+fn sandbox_name(text: &str) -> Result<String, String> {
+    let wrong = format!("it must be 1 to {} letters, digits, '-' and '_'", state_file::NAME_CHARS_MAX);
+    state_file::is_name(text).then(|| text.to_owned()).ok_or(wrong)
 }
 
 fn check_base(option: &str, url: &str) -> Result<String, String> {

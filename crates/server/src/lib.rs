@@ -3,21 +3,17 @@
 //! type.
 
 pub mod cli;
-mod client;
 pub mod config;
 mod connections;
 mod descriptors;
 pub mod dev;
-pub mod drops;
 pub mod hosts;
 mod inbound;
-pub mod listen;
 mod listener;
 mod malformed;
 pub mod metrics;
 pub mod node;
 mod proxies;
-mod secrets;
 mod telemetry;
 mod webhooks;
 

@@ -68,6 +68,8 @@ pub enum Phase {
 pub struct Edges {
     /// Handles sockets, if the listener serves them.
     pub gateway: Option<Gateway>,
+    /// The sandbox API, if the node is a sandbox.
+    pub sandbox: Option<sandbox::Api>,
     /// Handles all other requests.
     pub web: web::Router,
     /// The source of request ids.
@@ -282,7 +284,7 @@ impl Exchange {
 
     /// Routes a request. Every answer has the request id of the log, also a refused handshake.
     async fn handle(&self, id: RequestId, mut request: Request<Inbound>) -> Response<Body> {
-        let Edges { gateway, web, proxies, hosts, language, .. } = &self.edges;
+        let Edges { gateway, sandbox, web, proxies, hosts, language, .. } = &self.edges;
         let client = proxies.client(self.peer, request.headers());
         let (method, path) = (request.method(), request.uri().path());
         // The query is never logged, because it may contain a secret.
@@ -299,7 +301,8 @@ impl Exchange {
                 // Boxed, so that the future of every request does not reserve memory for a handshake.
                 return Box::pin(gateway.handle(request)).await.map(Body::new);
             }
-            let Ok(response) = web.clone().oneshot(request).await;
+            let api = sandbox.as_ref().and_then(|sandbox| sandbox.router(request.uri().path()));
+            let Ok(response) = api.unwrap_or_else(|| web.clone()).oneshot(request).await;
             response
         }
         .instrument(span)

@@ -3,9 +3,10 @@
 use std::process::ExitCode;
 
 use clap::Parser;
+use commands::CommandFailure;
+use commands::listen::WebhookCommand;
 use rustix::process::{Resource, Rlimit, setrlimit};
 use server::cli::{Cli, Command, DevOptions};
-use server::listen::WebhookCommand;
 use server::{Environment, Node, Settings, dev, hosts};
 use tikv_jemallocator::Jemalloc;
 use tokio::runtime::Runtime;
@@ -19,14 +20,14 @@ static ALLOCATOR: Jemalloc = Jemalloc;
 fn main() -> ExitCode {
     match run(Cli::parse()) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(problem) => {
-            eprintln!("stagedoor: {problem}");
-            ExitCode::FAILURE
+        Err(failure) => {
+            eprintln!("stagedoor: {failure}");
+            failure.exit_code()
         }
     }
 }
 
-fn run(cli: Cli) -> Result<(), String> {
+fn run(cli: Cli) -> Result<(), CommandFailure> {
     match cli.command {
         Command::CheckConfig(options) => {
             let settings = options.settings()?;
@@ -34,23 +35,27 @@ fn run(cli: Cli) -> Result<(), String> {
             println!("The configuration is good.");
             Ok(())
         }
+        Command::Clock(options) => {
+            print!("{}", runtime()?.block_on(commands::clock::run(&options))?);
+            Ok(())
+        }
         Command::Drops(command) => {
-            print!("{}", runtime()?.block_on(server::drops::run(&command))?);
+            print!("{}", runtime()?.block_on(commands::drops::run(&command))?);
             Ok(())
         }
         Command::Webhook(WebhookCommand::Listen(options)) => runtime()?.block_on(async {
             let mut stop = Signals::listen()?;
-            server::listen::run(&options, stop.next()).await
+            commands::listen::run(&options, stop.next()).await.map_err(CommandFailure::from)
         }),
         Command::Serve(options) => {
             server::init_telemetry(&options.common.log)?;
             let settings = options.settings()?;
             forbid_core_dumps();
-            runtime()?.block_on(serve(settings))
+            runtime()?.block_on(serve(settings)).map_err(CommandFailure::from)
         }
         Command::Dev(options) => {
             server::init_telemetry(&options.common.log)?;
-            runtime()?.block_on(sandbox(&options))
+            runtime()?.block_on(sandbox(&options)).map_err(CommandFailure::from)
         }
     }
 }
@@ -85,13 +90,14 @@ async fn sandbox(options: &DevOptions) -> Result<(), String> {
     // The signals are handled before the temporary folder exists, so a signal cannot leave the folder behind.
     let mut stop = Signals::listen()?;
     let (settings, folder) = options.settings()?;
-    let Some(node) = or_stopped(&mut stop, Node::start(settings, Environment::system())).await? else {
+    let Some(node) = or_stopped(&mut stop, Node::start(settings, Environment::sandbox())).await? else {
         return Ok(());
     };
     if let Some(exposure) = hosts::exposure(node.address()) {
         tracing::warn!("{exposure}");
     }
     if let Some(world) = or_stopped(&mut stop, dev::seed(&node, folder.path())).await? {
+        let _state_file = world.announce(&options.name);
         if options.json {
             println!("{}", world.json());
             tracing::info!(address = %node.address(), "stagedoor serves");

@@ -7,8 +7,9 @@ use std::time::Duration;
 use bus::{Bus, LocalBus, NatsBus};
 use domain::NodeId;
 use gateway::Gateway;
+use sandbox::{Api, Parts, Sandbox};
 use service::nodes::{Membership, Roles};
-use service::{Clock, Entropy, Service, ServiceDeps};
+use service::{Clock, ClockMode, Entropy, SandboxClock, Service, ServiceDeps};
 use store::{Options, Store, StoreError, Target};
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::{mpsc, watch};
@@ -35,19 +36,28 @@ const REQUESTS_GRACE: Duration = Duration::from_millis(3_250);
 /// Deadline for deregistering the node and closing the store.
 const CLOSE_WITHIN: Duration = Duration::from_millis(1_500);
 
-/// The sources of time and randomness.
+/// The sources of time and randomness, and the sandbox that steers them.
 #[derive(Clone, Debug)]
 pub struct Environment {
     /// Time.
     pub clock: Clock,
     /// Randomness.
     pub entropy: Entropy,
+    /// Only of `stagedoor dev`.
+    pub sandbox: Option<Sandbox>,
 }
 
 impl Environment {
     /// The system's clock and randomness.
     pub fn system() -> Self {
-        Self { clock: Clock::system(), entropy: Entropy::system() }
+        Self { clock: Clock::system(), entropy: Entropy::system(), sandbox: None }
+    }
+
+    /// A sandbox whose clock shows the system's time and runs as fast.
+    pub fn sandbox() -> Self {
+        let clock = SandboxClock::new(Clock::system().now(), ClockMode::Real);
+        let sandbox = Some(Sandbox::new(clock.clone()));
+        Self { clock: Clock::sandbox(clock), entropy: Entropy::system(), sandbox }
     }
 }
 
@@ -118,8 +128,10 @@ impl Node {
             (true, None) => Served::All,
         };
         let hosts = Arc::new(HostFilter::new(settings.hosts.clone(), environment.clock.clone()));
+        let sandbox = sandbox_api(&environment, &settings, &service, gateway.as_ref(), &base_url);
         let edges = |gateway, served, proxy_protocol| Edges {
             gateway,
+            sandbox: sandbox.clone(),
             web: web::router(web.clone(), served),
             entropy: environment.entropy.clone(),
             proxies: Arc::new(Proxies::new(
@@ -293,7 +305,7 @@ async fn open_bus(
     let BusSettings::Nats { address, prefix } = settings else {
         return Ok(Arc::new(LocalBus::default()));
     };
-    let Environment { clock, entropy } = environment.clone();
+    let Environment { clock, entropy, .. } = environment.clone();
     let options = bus::Options {
         address: address.clone(),
         prefix: prefix.clone(),
@@ -321,7 +333,7 @@ fn service(
     node: NodeId,
     session_base: Option<String>,
 ) -> Service {
-    let Environment { clock, entropy } = environment.clone();
+    let Environment { clock, entropy, .. } = environment.clone();
     Service::new(ServiceDeps {
         store,
         bus,
@@ -335,6 +347,20 @@ fn service(
         webhooks: settings.webhooks.clone(),
         password_cost: settings.password_cost,
     })
+}
+
+/// Connects the sandbox of the environment, if there is one, to the node.
+fn sandbox_api(
+    environment: &Environment,
+    settings: &Settings,
+    service: &Service,
+    gateway: Option<&Gateway>,
+    base_url: &str,
+) -> Option<Api> {
+    let (sandbox, gateway) = (environment.sandbox.as_ref()?, gateway?.clone());
+    let operator_key = settings.operator_key.as_ref()?.hash();
+    sandbox.attach(Parts { service: service.clone(), gateway, base_url: base_url.to_owned() });
+    Some(Api::new(sandbox.clone(), operator_key))
 }
 
 fn web_config(settings: &Settings, base_url: &str) -> web::Config {

@@ -7,9 +7,11 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use domain::Timestamp;
 use tokio::sync::watch;
 
-/// The time. Lifetimes of tokens and codes use the wall clock, [`now`](Self::now). Intervals such as pings,
-/// deadlines and quotas use the monotonic clock, [`monotonic`](Self::monotonic), which never goes back.
-/// Cheap to clone.
+use crate::sandbox_clock::SandboxClock;
+
+/// The time. Lifetimes of tokens and codes use the wall clock, [`now`](Self::now). Intervals such as pings
+/// and deadlines use the monotonic clock, [`monotonic`](Self::monotonic), which never goes back. Quotas use
+/// the service's time, [`elapsed`](Self::elapsed). Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Clock(Source);
 
@@ -17,6 +19,7 @@ pub struct Clock(Source);
 enum Source {
     System { started: Instant },
     Manual(Arc<Manual>),
+    Sandbox(SandboxClock),
 }
 
 /// Moves a manual clock, for tests. Between moves the clock stands still.
@@ -41,6 +44,12 @@ impl Clock {
         (Self(Source::Manual(manual.clone())), ManualClock(manual))
     }
 
+    /// The clock of a sandbox. Its wall clock and its elapsed time follow `clock`. Its monotonic clock is the
+    /// system's, so that connections live on when the time is moved.
+    pub fn sandbox(clock: SandboxClock) -> Self {
+        Self(Source::Sandbox(clock))
+    }
+
     /// The time of the wall clock.
     pub fn now(&self) -> Timestamp {
         match &self.0 {
@@ -52,6 +61,7 @@ impl Clock {
                 let elapsed = manual.elapsed.borrow().as_millis();
                 manual.started.plus_ms(i64::try_from(elapsed).unwrap_or(i64::MAX))
             }
+            Source::Sandbox(clock) => clock.now(),
         }
     }
 
@@ -60,6 +70,16 @@ impl Clock {
         match &self.0 {
             Source::System { started } => started.elapsed(),
             Source::Manual(manual) => *manual.elapsed.borrow(),
+            Source::Sandbox(clock) => clock.created_at().elapsed(),
+        }
+    }
+
+    /// The service's time since this clock was created. It never goes back. It is the monotonic time, except
+    /// in a sandbox, where it follows the sandbox's clock.
+    pub fn elapsed(&self) -> Duration {
+        match &self.0 {
+            Source::System { .. } | Source::Manual(_) => self.monotonic(),
+            Source::Sandbox(clock) => clock.elapsed(),
         }
     }
 
@@ -67,7 +87,7 @@ impl Clock {
     /// time, so that a move of the clock during the work does not make the work seem slow.
     pub fn worked(&self, started: Duration) -> Duration {
         match &self.0 {
-            Source::System { .. } => self.monotonic().saturating_sub(started),
+            Source::System { .. } | Source::Sandbox(_) => self.monotonic().saturating_sub(started),
             Source::Manual(_) => Duration::ZERO,
         }
     }
@@ -81,6 +101,7 @@ impl Clock {
                 // This clock owns the sender, so the wait cannot fail.
                 let _ = elapsed.wait_for(|elapsed| *elapsed >= deadline).await;
             }
+            Source::Sandbox(clock) => tokio::time::sleep_until((clock.created_at() + deadline).into()).await,
         }
     }
 

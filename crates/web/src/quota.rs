@@ -63,7 +63,7 @@ impl Charged {
         caller: impl Hash,
         quota: Quota,
     ) -> Result<(), Refusal> {
-        self.note(counted, web.service().quotas().take(counted, caller, quota, monotonic(web)))
+        self.note(counted, web.service().quotas().take(counted, caller, quota, elapsed(web)))
     }
 
     /// Takes one request of an application. An application without quotas always has a full bucket.
@@ -100,7 +100,7 @@ impl Charged {
     pub(crate) fn describe(&self, web: &Web, client: Option<ClientAddress>, headers: &mut HeaderMap) {
         let noted = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let status = noted.or_else(|| {
-            web.service().quotas().take(Counted::Unknown, block(client), CLIENT_QUOTA, monotonic(web))
+            web.service().quotas().take(Counted::Unknown, block(client), CLIENT_QUOTA, elapsed(web))
         });
         if let Some(status) = status {
             headers.insert(LIMIT, status.limit.into());
@@ -160,7 +160,7 @@ pub(crate) fn failed(
 
 /// Whether an address has used up its failures.
 pub(crate) fn has_failed_often(web: &Web, counted: Counted, client: Option<ClientAddress>) -> bool {
-    let status = web.service().quotas().peek(counted, block(client), FAILURE_QUOTA, monotonic(web));
+    let status = web.service().quotas().peek(counted, block(client), FAILURE_QUOTA, elapsed(web));
     status.is_some_and(|status| status.retry_after_s.is_some())
 }
 
@@ -176,7 +176,7 @@ pub(crate) fn bad_code(web: &Web, charged: &Charged, application: &Application) 
 /// Counts a bad refresh token of an authenticated application. The count never causes a refusal of a refresh.
 pub(crate) fn bad_refresh_token(web: &Web, application: &Application) {
     let client_id = application.client_id.as_str();
-    web.service().quotas().take(Counted::Exchanges, client_id, FAILURE_QUOTA, monotonic(web));
+    web.service().quotas().take(Counted::Exchanges, client_id, FAILURE_QUOTA, elapsed(web));
 }
 
 /// The address block that a client is counted by.
@@ -184,6 +184,7 @@ pub(crate) fn block(client: Option<ClientAddress>) -> Option<AddressBlock> {
     client.map(|ClientAddress(address)| address.into())
 }
 
-fn monotonic(web: &Web) -> Duration {
-    web.service().clock().monotonic()
+/// The time of quotas.
+fn elapsed(web: &Web) -> Duration {
+    web.service().clock().elapsed()
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use commands::state_file::{self, RunningSandbox, StateFile};
 use domain::{ChannelId, ClientId};
 use serde::Serialize;
 use service::sign_in::SignInRequest;
@@ -91,6 +92,22 @@ impl World {
             applications: APPLICATIONS.iter().map(|application| entry(application, notes)).collect(),
             users,
         })
+    }
+
+    /// Writes the state file, by which commands find the sandbox. It is removed when the returned value is
+    /// dropped.
+    pub fn announce(&self, name: &str) -> Option<StateFile> {
+        let running = RunningSandbox {
+            name: name.to_owned(),
+            pid: std::process::id(),
+            base_url: self.base_url.clone(),
+            platform_url: self.platform_url.clone(),
+            operator_key: self.operator_key.clone(),
+        };
+        let failed = |error: &std::io::Error| {
+            tracing::warn!(%error, "failed to write the state file: commands need --server and the operator key");
+        };
+        state_file::write(&state_file::folder(), &running).inspect_err(failed).ok()
     }
 
     /// The description as one line of JSON.

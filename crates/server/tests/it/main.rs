@@ -8,5 +8,6 @@ mod cluster;
 mod fixture;
 mod realtime;
 mod robustness;
+mod sandbox;
 mod source;
 mod webhooks;

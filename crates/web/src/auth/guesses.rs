@@ -58,7 +58,7 @@ impl<'a> Guess<'a> {
         }
         charged.take(web, Counted::SignIns, block, FAILURE_QUOTA)?;
         let (quotas, clock) = (web.service().quotas(), web.service().clock());
-        let delay = quotas.pace(Counted::Account, login, ACCOUNT_QUOTA, ACCOUNT_DELAY_MAX, clock.monotonic());
+        let delay = quotas.pace(Counted::Account, login, ACCOUNT_QUOTA, ACCOUNT_DELAY_MAX, clock.elapsed());
         if !delay.is_zero() {
             let slowed = charged.take(web, Counted::SlowedAccount, (login, block), SLOWED_QUOTA);
             slowed.inspect_err(|_| guess.refund())?;
@@ -76,7 +76,7 @@ impl<'a> Guess<'a> {
     /// Refunds the attempt, because its password was not checked or was right.
     pub(super) fn refund(&self) {
         let Self { web, login, block, known } = self;
-        let (quotas, now) = (web.service().quotas(), web.service().clock().monotonic());
+        let (quotas, now) = (web.service().quotas(), web.service().clock().elapsed());
         if *known {
             quotas.give_back(Counted::KnownPlace, (login, block), FAILURE_QUOTA, now);
         } else {

@@ -17,7 +17,7 @@ pub struct CommandOutput {
     pub stderr: String,
 }
 
-/// `stagedoor` with no environment but that of the test.
+/// `stagedoor` with no environment but that of the test. Its state files are in a folder of the tests.
 pub fn stagedoor(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_stagedoor"));
     command.args(arguments).stdin(Stdio::null()).kill_on_drop(true);
@@ -26,6 +26,7 @@ pub fn stagedoor(arguments: &[&str]) -> Command {
             command.env_remove(name);
         }
     }
+    command.env("XDG_RUNTIME_DIR", env!("CARGO_TARGET_TMPDIR"));
     command
 }
 

@@ -112,3 +112,19 @@ async fn dev_and_serve_refuse_the_folder_of_the_other() {
     assert_eq!(output.status.code(), Some(1), "{}", output.stderr);
     assert!(output.stderr.contains("the store was made by `stagedoor dev`"), "{}", output.stderr);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_service_has_no_sandbox_api() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut command = command(&folder);
+    command.env("STAGEDOOR_OPERATOR_KEY", KEY);
+    let (child, base_url) = serve(command, &folder).await;
+    let api = Api::new(&base_url, KEY);
+    for path in ["clock", "trigger/chat", "faults", "worlds", "log", "expect", ""] {
+        let path = format!("/sandbox/v1/{path}");
+        for request in [Request::get(&path), Request::post(&path), Request::delete(&path)] {
+            assert_eq!(api.operator(request).await.status, 404, "{path}");
+        }
+    }
+    stop(child).await;
+}

@@ -3,7 +3,10 @@
 use std::path::Path;
 
 /// The given secret, or the content of the file that `{variable}_FILE` names.
-pub(crate) fn secret(variable: &str, given: Option<&str>) -> Result<Option<String>, String> {
+///
+/// # Errors
+/// A sentence: both are given, or the file cannot be read.
+pub fn secret(variable: &str, given: Option<&str>) -> Result<Option<String>, String> {
     let file_variable = format!("{variable}_FILE");
     let file = std::env::var_os(&file_variable).filter(|path| !path.is_empty());
     match (given, file) {

@@ -1,0 +1,79 @@
+//! The form of answers: the envelope of the service.
+
+use axum::response::{IntoResponse, Response};
+use http::{HeaderValue, StatusCode, header};
+use serde::Serialize;
+use serde_json::Value;
+
+/// A success with its content.
+pub(super) struct Content<T>(pub T);
+
+/// The result of handlers.
+pub(super) type Answer<T> = Result<Content<T>, Problem>;
+
+/// A refusal of the sandbox API. The message says what to do next.
+#[derive(Clone, Debug)]
+pub(crate) struct Problem {
+    status: StatusCode,
+    message: String,
+    /// Further content of the refusal, such as the nearest misses of an expectation.
+    content: Option<Value>,
+}
+
+impl Problem {
+    /// A refusal.
+    pub(crate) fn new(status: StatusCode, message: impl Into<String>) -> Self {
+        Self { status, message: message.into(), content: None }
+    }
+
+    /// A wrong value of a field. `rule` continues the sentence: "must be …".
+    pub(crate) fn invalid(field: &str, rule: impl std::fmt::Display) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, format!("{field}: {rule}"))
+    }
+}
+
+impl From<service::Error> for Problem {
+    /// A refusal of the service keeps its status and its message.
+    fn from(error: service::Error) -> Self {
+        let refusal = error.refusal();
+        let status = StatusCode::from_u16(refusal.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        Self::new(status, refusal.message(domain::Language::English))
+    }
+}
+
+impl<T: Serialize> IntoResponse for Content<T> {
+    fn into_response(self) -> Response {
+        envelope(StatusCode::OK, &Success { code: 200, message: (), content: self.0 })
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let Self { status, message, content } = self;
+        envelope(status, &Refusal { code: status.as_u16(), message, content })
+    }
+}
+
+#[derive(Serialize)]
+struct Success<T> {
+    code: u16,
+    message: (),
+    content: T,
+}
+
+#[derive(Serialize)]
+struct Refusal {
+    code: u16,
+    message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content: Option<Value>,
+}
+
+fn envelope(status: StatusCode, body: &impl Serialize) -> Response {
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static("application/json")),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+    ];
+    // A value of texts and numbers can always be serialized.
+    (status, headers, serde_json::to_vec(body).unwrap_or_default()).into_response()
+}

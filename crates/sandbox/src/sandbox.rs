@@ -1,0 +1,57 @@
+//! The handle of a sandbox, shared by its API and its fault points.
+
+use std::sync::{Arc, OnceLock};
+
+use gateway::Gateway;
+use service::{SandboxClock, Service};
+
+use crate::log::Log;
+
+/// A sandbox. Cheap to clone. It exists before its service, because the service stands on its clock.
+#[derive(Clone, Debug)]
+pub struct Sandbox(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    clock: SandboxClock,
+    log: Log,
+    parts: OnceLock<Parts>,
+}
+
+/// The parts of the running node.
+#[derive(Clone, Debug)]
+pub struct Parts {
+    /// The service.
+    pub service: Service,
+    /// The sockets.
+    pub gateway: Gateway,
+    /// The base URL of the service for clients.
+    pub base_url: String,
+}
+
+impl Sandbox {
+    /// A sandbox with this clock, whose service does not run yet.
+    pub fn new(clock: SandboxClock) -> Self {
+        Self(Arc::new(Inner { clock, log: Log::default(), parts: OnceLock::new() }))
+    }
+
+    /// Connects the sandbox to its running node. A second call changes nothing.
+    pub fn attach(&self, parts: Parts) {
+        let _ = self.0.parts.set(parts);
+    }
+
+    /// The clock of the service.
+    pub fn clock(&self) -> &SandboxClock {
+        &self.0.clock
+    }
+
+    /// The record of what happened.
+    pub fn log(&self) -> &Log {
+        &self.0.log
+    }
+
+    /// The parts of the running node; `None` until it runs.
+    pub fn parts(&self) -> Option<&Parts> {
+        self.0.parts.get()
+    }
+}

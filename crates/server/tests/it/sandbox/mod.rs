@@ -1,0 +1,3 @@
+//! The sandbox: its API and its commands.
+
+mod clock;
