@@ -8,6 +8,7 @@
 //! | `state_file` | the running sandboxes of this user |
 //! | `target` | which server a command talks to |
 //! | `clock` | `stagedoor clock` |
+//! | `logs` | `stagedoor logs` |
 //! | `drops` | `stagedoor drops` |
 //! | `listen` | `stagedoor webhook listen` |
 
@@ -16,6 +17,7 @@ pub mod clock;
 pub mod drops;
 mod failure;
 pub mod listen;
+pub mod logs;
 mod secrets;
 pub mod state_file;
 mod target;

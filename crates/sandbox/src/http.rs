@@ -5,12 +5,18 @@ mod access;
 mod answer;
 mod body;
 mod clock;
+mod expect;
+mod log;
 
 use axum::Router;
-use axum::routing::get;
+use axum::body::Body;
+use axum::routing::{get, post};
+use bytes::Bytes;
 use domain::secret::SecretHash;
-use http::StatusCode;
+use http::{Request, Response, StatusCode};
 
+use crate::interceptor::Interceptor;
+use crate::request_copy::RequestCopy;
 use crate::sandbox::Sandbox;
 use answer::Problem;
 
@@ -19,7 +25,10 @@ const PREFIX: &str = "/sandbox/v1";
 
 /// The API of one sandbox, for the listener of its node.
 #[derive(Clone)]
-pub struct Api(Router);
+pub struct Api {
+    routes: Router,
+    interceptor: Interceptor,
+}
 
 impl std::fmt::Debug for Api {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -32,16 +41,40 @@ impl Api {
     pub fn new(sandbox: Sandbox, operator_key: SecretHash) -> Self {
         let routes = Router::new()
             .route("/sandbox/v1/clock", get(clock::show).post(clock::steer))
+            .route("/sandbox/v1/log", get(log::show))
+            .route("/sandbox/v1/expect", post(expect::expect))
             .fallback(|| async { Problem::new(StatusCode::NOT_FOUND, "NOT_FOUND") })
             .method_not_allowed_fallback(|| async {
                 Problem::new(StatusCode::METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED")
             });
-        Self(access::layer(routes, operator_key).with_state(sandbox))
+        let interceptor = Interceptor::new(sandbox.clone());
+        Self { routes: access::layer(routes, operator_key).with_state(sandbox), interceptor }
     }
 
     /// The router of a path, if the path belongs to this API.
     pub fn router(&self, path: &str) -> Option<Router> {
-        let rest = path.strip_prefix(PREFIX)?;
-        (rest.is_empty() || rest.starts_with('/')).then(|| self.0.clone())
+        is_own(path).then(|| self.routes.clone())
     }
+
+    /// Answers a request of the node by its handler, and records both. The API's own requests are not
+    /// recorded.
+    pub async fn intercept<B, F>(
+        &self,
+        id: String,
+        request: Request<B>,
+        handle: impl FnOnce(Request<RequestCopy<B>>) -> F,
+    ) -> Response<Body>
+    where
+        B: http_body::Body<Data = Bytes> + Unpin,
+        F: Future<Output = Response<Body>>,
+    {
+        if is_own(request.uri().path()) {
+            return handle(request.map(|body| RequestCopy::new(body).0)).await;
+        }
+        self.interceptor.answer(id, request, handle).await
+    }
+}
+
+fn is_own(path: &str) -> bool {
+    path.strip_prefix(PREFIX).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }

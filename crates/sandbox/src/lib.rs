@@ -8,16 +8,25 @@
 //! |---|---|
 //! | `sandbox` | the handle: the parts of a sandbox |
 //! | `clock` | moves the clock, and runs what becomes due |
+//! | `interceptor` | stands around every request of the node, and records it |
+//! | `request_copy` | a copy of the beginning of a request's body |
+//! | `mask` | masks secrets before they are recorded |
+//! | `filter` | finds records by their kind and their fields |
 //! | `log` | the bounded record of what happened |
 //! | `time_text` | times and durations as text |
 //! | `http` | the sandbox API |
 
 mod clock;
+mod filter;
 mod http;
+mod interceptor;
 mod log;
+mod mask;
+mod request_copy;
 mod sandbox;
 mod time_text;
 
 pub use http::Api;
 pub use log::{Log, NewRecord, Record, RecordKind};
+pub use request_copy::RequestCopy;
 pub use sandbox::{Parts, Sandbox};

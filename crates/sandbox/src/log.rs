@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use domain::Timestamp;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tokio::sync::watch;
 
@@ -18,7 +18,7 @@ pub const RECORDS_MAX: usize = 20_000;
 pub const RECORD_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// The kind of a record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RecordKind {
     /// A REST call, or a request of a page or a socket, with its answer.
@@ -76,6 +76,8 @@ struct Shared {
     kept: Mutex<Kept>,
     /// The mark of the latest record.
     latest: watch::Sender<u64>,
+    /// Whether no further record is awaited, because the node stops.
+    has_ended: watch::Sender<bool>,
 }
 
 #[derive(Debug, Default)]
@@ -87,7 +89,8 @@ struct Kept {
 
 impl Default for Log {
     fn default() -> Self {
-        Self(Arc::new(Shared { kept: Mutex::default(), latest: watch::Sender::new(0) }))
+        let (latest, has_ended) = (watch::Sender::new(0), watch::Sender::new(false));
+        Self(Arc::new(Shared { kept: Mutex::default(), latest, has_ended }))
     }
 }
 
@@ -125,6 +128,17 @@ impl Log {
     /// Changes with every record. The value is the mark of the latest one.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.0.latest.subscribe()
+    }
+
+    /// Ends all waits for records, because the node stops.
+    pub fn end(&self) {
+        self.0.has_ended.send_replace(true);
+    }
+
+    /// Returns when the log [ends](Self::end).
+    pub async fn ended(&self) {
+        // The log has the sender, so the wait cannot fail.
+        let _ = self.0.has_ended.subscribe().wait_for(|ended| *ended).await;
     }
 }
 

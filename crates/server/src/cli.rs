@@ -9,6 +9,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use commands::clock::ClockOptions;
 use commands::drops::DropsCommand;
 use commands::listen::WebhookCommand;
+use commands::logs::LogsOptions;
 use commands::{secret, state_file};
 use domain::client_address::TrustedProxies;
 use domain::outbound::Reach;
@@ -29,6 +30,7 @@ const ABOUT: &str = "The open API service of a live-streaming platform: REST, si
   stagedoor dev      a world on your laptop: seeded people, ready tokens, any event on demand
   stagedoor serve    the service for real
   stagedoor clock    in a sandbox: show the time, stop it, move it forward
+  stagedoor logs     in a sandbox: what happened, as it happens
   stagedoor drops    in a sandbox: let a viewer watch, and claim
   stagedoor webhook  forwards the messages to a webhook to your machine";
 
@@ -61,6 +63,8 @@ pub enum Command {
     ///
     /// Everything that becomes due happens before the command ends, in the order of its due times.
     Clock(ClockOptions),
+    /// Shows what happened in the sandbox that runs: requests with their answers, moves of the clock.
+    Logs(LogsOptions),
     /// Reports watched minutes and claims rewards for a viewer, over the platform API of a running service.
     #[command(subcommand)]
     Drops(DropsCommand),

@@ -13,7 +13,7 @@ use domain::reason::{REASON_HEADER, Word};
 use gateway::{Gateway, Hold, Socket};
 use http::header::{ACCEPT_LANGUAGE, CACHE_CONTROL, CONNECTION, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode};
-use hyper::body::{Body as _, Incoming};
+use hyper::body::{Body as _, Bytes, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -284,30 +284,43 @@ impl Exchange {
 
     /// Routes a request. Every answer has the request id of the log, also a refused handshake.
     async fn handle(&self, id: RequestId, mut request: Request<Inbound>) -> Response<Body> {
-        let Edges { gateway, sandbox, web, proxies, hosts, language, .. } = &self.edges;
+        let Edges { sandbox, proxies, .. } = &self.edges;
         let client = proxies.client(self.peer, request.headers());
         let (method, path) = (request.method(), request.uri().path());
         // The query is never logged, because it may contain a secret.
         let span = tracing::info_span!("request", %id, %client, %method, path);
         request.extensions_mut().insert(ClientAddress(client));
         request.extensions_mut().insert(id);
-        let sockets = gateway.as_ref().filter(|_| is_socket(request.uri().path()));
-        let mut response = async {
-            if !hosts.admits(request.uri(), request.headers()) {
-                return foreign_host(request.headers(), *language);
+        let handled = async {
+            match sandbox {
+                None => self.route(request).await,
+                // Boxed, so that the future of every request does not reserve memory for a sandbox.
+                Some(sandbox) => {
+                    Box::pin(sandbox.intercept(id.to_string(), request, |request| self.route(request))).await
+                }
             }
-            if let Some(gateway) = sockets {
-                request.extensions_mut().insert(self.hold.clone());
-                // Boxed, so that the future of every request does not reserve memory for a handshake.
-                return Box::pin(gateway.handle(request)).await.map(Body::new);
-            }
-            let api = sandbox.as_ref().and_then(|sandbox| sandbox.router(request.uri().path()));
-            let Ok(response) = api.unwrap_or_else(|| web.clone()).oneshot(request).await;
-            response
-        }
-        .instrument(span)
-        .await;
+        };
+        let mut response = handled.instrument(span).await;
         response.headers_mut().insert(X_REQUEST_ID, id.header());
+        response
+    }
+
+    /// Calls the handler of a request.
+    async fn route<B>(&self, mut request: Request<B>) -> Response<Body>
+    where
+        B: hyper::body::Body<Data = Bytes, Error = hyper::Error> + Send + 'static,
+    {
+        let Edges { gateway, sandbox, web, hosts, language, .. } = &self.edges;
+        if !hosts.admits(request.uri(), request.headers()) {
+            return foreign_host(request.headers(), *language);
+        }
+        if let Some(gateway) = gateway.as_ref().filter(|_| is_socket(request.uri().path())) {
+            request.extensions_mut().insert(self.hold.clone());
+            // Boxed, so that the future of every request does not reserve memory for a handshake.
+            return Box::pin(gateway.handle(request)).await.map(Body::new);
+        }
+        let api = sandbox.as_ref().and_then(|sandbox| sandbox.router(request.uri().path()));
+        let Ok(response) = api.unwrap_or_else(|| web.clone()).oneshot(request).await;
         response
     }
 

@@ -39,6 +39,7 @@ fn run(cli: Cli) -> Result<(), CommandFailure> {
             print!("{}", runtime()?.block_on(commands::clock::run(&options))?);
             Ok(())
         }
+        Command::Logs(options) => runtime()?.block_on(commands::logs::run(&options)),
         Command::Drops(command) => {
             print!("{}", runtime()?.block_on(commands::drops::run(&command))?);
             Ok(())

@@ -70,6 +70,8 @@ pub struct Node {
     service: Service,
     /// `None` on a node without the role gateway.
     gateway: Option<Gateway>,
+    /// Only of `stagedoor dev`.
+    sandbox: Option<Sandbox>,
     /// `None` on a node without the role jobs.
     webhooks: Option<Webhooks>,
     phase: watch::Sender<Phase>,
@@ -159,6 +161,7 @@ impl Node {
             settings,
             service,
             gateway,
+            sandbox: environment.sandbox,
             webhooks,
             phase,
             listeners,
@@ -202,6 +205,9 @@ impl Node {
     /// the delay.
     pub async fn stop(mut self) {
         let _ = self.phase.send(Phase::Draining);
+        if let Some(sandbox) = &self.sandbox {
+            sandbox.log().end();
+        }
         let retiring = self.service.retire();
         self.background.spawn(async move {
             if let Err(error) = retiring.await {

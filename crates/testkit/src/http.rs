@@ -176,6 +176,17 @@ impl Connection {
         std::mem::take(&mut self.buffer)
     }
 
+    /// Everything up to these bytes.
+    ///
+    /// # Panics
+    /// When the connection ends before them.
+    pub async fn until(&mut self, bytes: &[u8]) -> Vec<u8> {
+        while !self.buffer.windows(bytes.len()).any(|window| window == bytes) {
+            assert!(patiently("bytes", self.fill()).await, "the connection ended");
+        }
+        std::mem::take(&mut self.buffer)
+    }
+
     /// Whether neither bytes nor an end have arrived since the last answer. A proxy checks this before it
     /// reuses a connection.
     pub fn is_idle(&self) -> bool {

@@ -30,6 +30,11 @@ impl Problem {
     pub(crate) fn invalid(field: &str, rule: impl std::fmt::Display) -> Self {
         Self::new(StatusCode::BAD_REQUEST, format!("{field}: {rule}"))
     }
+
+    /// Adds content.
+    pub(crate) fn with_content(self, content: Value) -> Self {
+        Self { content: Some(content), ..self }
+    }
 }
 
 impl From<service::Error> for Problem {

@@ -1,3 +1,5 @@
 //! The sandbox: its API and its commands.
 
 mod clock;
+mod expect;
+mod recording;

@@ -1,0 +1,157 @@
+//! Stands around every request of the node: records it.
+
+use std::sync::PoisonError;
+use std::time::Duration;
+
+use axum::body::{Body, to_bytes};
+use bytes::Bytes;
+use domain::ClientId;
+use domain::reason::REASON_HEADER;
+use http::request::Parts;
+use http::{HeaderMap, Request, Response, StatusCode, header};
+use http_body::Body as _;
+use serde_json::{Map, Value};
+use service::Service;
+
+use crate::log::{NewRecord, RecordKind};
+use crate::mask;
+use crate::request_copy::{BODY_BYTES_MAX, Copied, RequestCopy};
+use crate::sandbox::Sandbox;
+
+const CLIENT_ID: &str = "client-id";
+
+/// Stands around the requests of one node.
+#[derive(Clone, Debug)]
+pub(crate) struct Interceptor(Sandbox);
+
+/// What is known of a request before it is handled.
+#[derive(Debug)]
+struct RequestFacts {
+    method: String,
+    path: String,
+    query: Option<String>,
+    client_id: Option<String>,
+    user: Option<String>,
+}
+
+impl Interceptor {
+    /// The interceptor of a sandbox.
+    pub fn new(sandbox: Sandbox) -> Self {
+        Self(sandbox)
+    }
+
+    /// Answers a request by its handler, and records both.
+    pub async fn answer<B, F>(
+        &self,
+        id: String,
+        request: Request<B>,
+        handle: impl FnOnce(Request<RequestCopy<B>>) -> F,
+    ) -> Response<Body>
+    where
+        B: http_body::Body<Data = Bytes> + Unpin,
+        F: Future<Output = Response<Body>>,
+    {
+        let (parts, body) = request.into_parts();
+        let started = self.monotonic();
+        let facts = self.facts(&parts).await;
+        let (body, copied) = RequestCopy::new(body);
+        let answer = handle(Request::from_parts(parts, body)).await;
+        let duration = self.monotonic().saturating_sub(started);
+        let copied = std::mem::take(&mut *copied.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut fields = request_fields(id, facts, &copied);
+        fields.insert("durationMs".to_owned(), (duration.as_micros() as f64 / 1_000.0).into());
+        let answer = record_answer(answer, &mut fields).await;
+        self.0.log().add(NewRecord { at: self.0.clock().now(), kind: RecordKind::Request, fields });
+        answer
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.0.parts().map(|parts| parts.service.clock().monotonic()).unwrap_or_default()
+    }
+
+    async fn facts(&self, parts: &Parts) -> RequestFacts {
+        let (client_id, user) = match self.0.parts() {
+            Some(node) => caller(&node.service, &parts.headers).await,
+            None => (None, None),
+        };
+        RequestFacts {
+            method: parts.method.to_string(),
+            path: parts.uri.path().to_owned(),
+            query: parts.uri.query().map(str::to_owned),
+            client_id,
+            user,
+        }
+    }
+}
+
+/// The client id and the channel id of the caller. An unknown token or client id gives none.
+async fn caller(service: &Service, headers: &HeaderMap) -> (Option<String>, Option<String>) {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let bearer = text(header::AUTHORIZATION.as_str()).and_then(|value| {
+        let (scheme, token) = value.split_once(' ')?;
+        scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
+    });
+    if let Some(token) = bearer
+        && let Ok(holder) = service.authenticate_user(token).await
+    {
+        let caller = &holder.caller;
+        return (Some(caller.client_id.as_str().to_owned()), Some(caller.channel_id.as_str().to_owned()));
+    }
+    let client_id = text(CLIENT_ID).and_then(|id| ClientId::parse("clientId", id).ok());
+    let Some(client_id) = client_id else { return (None, None) };
+    let known = service.application(&client_id).await.ok().flatten();
+    (known.map(|_| client_id.as_str().to_owned()), None)
+}
+
+fn request_fields(id: String, facts: RequestFacts, copied: &Copied) -> Map<String, Value> {
+    let RequestFacts { method, path, query, client_id, user } = facts;
+    let mut fields = Map::new();
+    fields.insert("requestId".to_owned(), id.into());
+    fields.insert("method".to_owned(), method.into());
+    fields.insert("path".to_owned(), path.into());
+    if let Some(query) = query {
+        fields.insert("query".to_owned(), mask::query(&query).into());
+    }
+    for (name, value) in [("clientId", client_id), ("user", user)] {
+        if let Some(value) = value {
+            fields.insert(name.to_owned(), value.into());
+        }
+    }
+    match json_body(&copied.beginning).filter(|_| copied.bytes == copied.beginning.len()) {
+        Some(body) => _ = fields.insert("body".to_owned(), body),
+        None if copied.bytes > 0 => _ = fields.insert("bodyBytes".to_owned(), copied.bytes.into()),
+        None => {}
+    }
+    fields
+}
+
+/// Adds an answer to the fields of a record. Only a short body of known length is read, so that no answer
+/// waits.
+async fn record_answer(answer: Response<Body>, fields: &mut Map<String, Value>) -> Response<Body> {
+    fields.insert("status".to_owned(), answer.status().as_u16().into());
+    let reason = answer.headers().get(REASON_HEADER).and_then(|reason| reason.to_str().ok());
+    if let Some(reason) = reason {
+        fields.insert("reason".to_owned(), reason.into());
+    }
+    let length = answer.body().size_hint().exact().and_then(|length| usize::try_from(length).ok());
+    let Some(length) = length.filter(|length| *length > 0) else { return answer };
+    if length > BODY_BYTES_MAX || answer.status() == StatusCode::SWITCHING_PROTOCOLS {
+        fields.insert("answerBytes".to_owned(), length.into());
+        return answer;
+    }
+    let (parts, body) = answer.into_parts();
+    // The body is already in memory, so it cannot fail.
+    let bytes = to_bytes(body, BODY_BYTES_MAX).await.unwrap_or_default();
+    match json_body(&bytes) {
+        Some(body) => fields.insert("answer".to_owned(), body),
+        None => fields.insert("answerBytes".to_owned(), length.into()),
+    };
+    Response::from_parts(parts, Body::from(bytes))
+}
+
+/// A body as JSON, with masked secrets; `None` if it is not JSON.
+fn json_body(bytes: &[u8]) -> Option<Value> {
+    let mut body = serde_json::from_slice(bytes).ok()?;
+    mask::json(&mut body);
+    Some(body)
+}
