@@ -1,28 +1,38 @@
 //! Moves the clock of a sandbox.
 
 use domain::Timestamp;
-use schemars::JsonSchema;
-use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::json;
 use service::ClockMode;
+use service::due::DueKind;
 
 use crate::log::{NewRecord, RecordKind};
 use crate::sandbox::Sandbox;
-use crate::time_text;
+use crate::timeline::{Passed, Timeline};
 
-/// Something that happened while the clock moved.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Happened {
-    /// When it became due.
-    #[serde(serialize_with = "time_text::rfc3339")]
-    #[schemars(with = "String")]
-    pub at: Timestamp,
-    /// What became due, as in `webhook.attempt`.
-    pub what: &'static str,
-    /// The ids of what became due, by name.
-    #[serde(flatten)]
-    pub ids: Map<String, Value>,
+/// Where the clock is moved.
+#[derive(Clone, Debug)]
+pub(crate) enum Destination {
+    /// Forward by a span, in milliseconds.
+    By(i64),
+    /// To a time. An earlier one than the clock's changes nothing.
+    At(Timestamp),
+    /// To the next time at which something of this kind becomes due.
+    Next(DueKind),
+}
+
+/// Why the clock was not moved, or not to the end.
+#[derive(Debug)]
+pub(crate) enum MoveError {
+    /// Nothing of the kind becomes due.
+    NothingAhead,
+    /// The service failed. The clock shows how far it was moved.
+    Service(service::Error),
+}
+
+impl From<service::Error> for MoveError {
+    fn from(error: service::Error) -> Self {
+        Self::Service(error)
+    }
 }
 
 impl Sandbox {
@@ -39,10 +49,20 @@ impl Sandbox {
         self.log().add(NewRecord { at: self.clock().now(), kind: RecordKind::Clock, fields });
     }
 
-    /// Moves the clock forward to a time. Runs what becomes due, in the order of the due times, and returns
-    /// it.
-    pub(crate) async fn advance_to(&self, time: Timestamp) -> Vec<Happened> {
-        self.clock().advance_to(time);
-        Vec::new()
+    /// Moves the clock forward. Runs what becomes due, in the order of the due times, and returns it. One
+    /// move runs at a time.
+    pub(crate) async fn advance(&self, destination: Destination) -> Result<Passed, MoveError> {
+        let _moving = self.moving().await;
+        let now = self.clock().now();
+        let Some(parts) = self.parts() else { return Err(MoveError::NothingAhead) };
+        let target = match destination {
+            Destination::By(span_ms) => now.plus_ms(span_ms),
+            Destination::At(time) => time,
+            Destination::Next(kind) => {
+                let next = parts.service.due(&[kind], now, Timestamp::LAST, 1).await?;
+                next.first().ok_or(MoveError::NothingAhead)?.at
+            }
+        };
+        Ok(Timeline::new(self, parts).run(now, target).await?)
     }
 }

@@ -7,7 +7,8 @@
 //! | Module | What it does |
 //! |---|---|
 //! | `sandbox` | the handle: the parts of a sandbox |
-//! | `clock` | moves the clock, and runs what becomes due |
+//! | `clock` | moves the clock |
+//! | `timeline` | runs what becomes due while the clock is moved |
 //! | `interceptor` | stands around every request of the node, and records it |
 //! | `request_copy` | a copy of the beginning of a request's body |
 //! | `mask` | masks secrets before they are recorded |
@@ -25,6 +26,7 @@ mod mask;
 mod request_copy;
 mod sandbox;
 mod time_text;
+mod timeline;
 
 pub use http::Api;
 pub use log::{Log, NewRecord, Record, RecordKind};

@@ -3,7 +3,9 @@
 use std::sync::{Arc, OnceLock};
 
 use gateway::Gateway;
+use jobs::webhooks::Settler;
 use service::{SandboxClock, Service};
+use tokio::sync::{Mutex, MutexGuard};
 
 use crate::log::Log;
 
@@ -15,6 +17,8 @@ pub struct Sandbox(Arc<Inner>);
 struct Inner {
     clock: SandboxClock,
     log: Log,
+    /// One move of the clock at a time.
+    moving: Mutex<()>,
     parts: OnceLock<Parts>,
 }
 
@@ -25,6 +29,8 @@ pub struct Parts {
     pub service: Service,
     /// The sockets.
     pub gateway: Gateway,
+    /// Asks the webhook sender to make the attempts that are due; `None` on a node without one.
+    pub settler: Option<Settler>,
     /// The base URL of the service for clients.
     pub base_url: String,
 }
@@ -32,7 +38,7 @@ pub struct Parts {
 impl Sandbox {
     /// A sandbox with this clock, whose service does not run yet.
     pub fn new(clock: SandboxClock) -> Self {
-        Self(Arc::new(Inner { clock, log: Log::default(), parts: OnceLock::new() }))
+        Self(Arc::new(Inner { clock, log: Log::default(), moving: Mutex::default(), parts: OnceLock::new() }))
     }
 
     /// Connects the sandbox to its running node. A second call changes nothing.
@@ -43,6 +49,11 @@ impl Sandbox {
     /// The clock of the service.
     pub fn clock(&self) -> &SandboxClock {
         &self.0.clock
+    }
+
+    /// Waits until no other call moves the clock. The clock can be moved while the guard is held.
+    pub(crate) async fn moving(&self) -> MutexGuard<'_, ()> {
+        self.0.moving.lock().await
     }
 
     /// The record of what happened.

@@ -130,7 +130,11 @@ impl Node {
             (true, None) => Served::All,
         };
         let hosts = Arc::new(HostFilter::new(settings.hosts.clone(), environment.clock.clone()));
-        let sandbox = sandbox_api(&environment, &settings, &service, gateway.as_ref(), &base_url);
+        let sandbox = gateway.clone().and_then(|gateway| {
+            let settler = webhooks.as_ref().map(Webhooks::settler);
+            let parts = Parts { service: service.clone(), gateway, settler, base_url: base_url.clone() };
+            sandbox_api(&environment, &settings, parts)
+        });
         let edges = |gateway, served, proxy_protocol| Edges {
             gateway,
             sandbox: sandbox.clone(),
@@ -356,16 +360,10 @@ fn service(
 }
 
 /// Connects the sandbox of the environment, if there is one, to the node.
-fn sandbox_api(
-    environment: &Environment,
-    settings: &Settings,
-    service: &Service,
-    gateway: Option<&Gateway>,
-    base_url: &str,
-) -> Option<Api> {
-    let (sandbox, gateway) = (environment.sandbox.as_ref()?, gateway?.clone());
+fn sandbox_api(environment: &Environment, settings: &Settings, parts: Parts) -> Option<Api> {
+    let sandbox = environment.sandbox.as_ref()?;
     let operator_key = settings.operator_key.as_ref()?.hash();
-    sandbox.attach(Parts { service: service.clone(), gateway, base_url: base_url.to_owned() });
+    sandbox.attach(parts);
     Some(Api::new(sandbox.clone(), operator_key))
 }
 

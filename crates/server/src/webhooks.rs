@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use jobs::webhooks::{Client, ClientConfig, Sender, WebhookMetrics};
+use jobs::webhooks::{Client, ClientConfig, Sender, Settler, WebhookMetrics};
 use service::Service;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -11,6 +11,7 @@ use tokio::task::JoinSet;
 /// A running sender. Dropping it aborts its attempts.
 pub(crate) struct Webhooks {
     metrics: Arc<WebhookMetrics>,
+    settler: Settler,
     stop: watch::Sender<bool>,
     running: JoinSet<()>,
 }
@@ -27,14 +28,20 @@ impl Webhooks {
         let metrics = Arc::new(WebhookMetrics::default());
         let (stop, stopping) = watch::channel(false);
         let sender = Sender::new(service.clone(), client, attempts_at_once, metrics.clone(), stopping);
+        let settler = sender.settler();
         let mut running = JoinSet::new();
         running.spawn(sender.run());
-        Ok(Self { metrics, stop, running })
+        Ok(Self { metrics, settler, stop, running })
     }
 
     /// The counters.
     pub fn metrics(&self) -> Arc<WebhookMetrics> {
         self.metrics.clone()
+    }
+
+    /// Asks the sender to make the attempts that are due.
+    pub fn settler(&self) -> Settler {
+        self.settler.clone()
     }
 
     /// Takes no more messages, and waits up to `grace` for running attempts. An aborted attempt is repeated

@@ -4,6 +4,7 @@
 //! | | |
 //! |---|---|
 //! | `sender` | finds the webhooks with due messages and starts their workers |
+//! | `settler` | asks the sender to make the attempts that are due |
 //! | `worker` | takes, sends and records the messages of one webhook |
 //! | `context` | the context of every worker |
 //! | `client` | one attempt |
@@ -17,10 +18,12 @@ mod context;
 mod metrics;
 mod pool;
 mod sender;
+mod settler;
 mod worker;
 
 pub use client::{ATTEMPT_MAX, Answer, Client, ClientConfig, Outgoing};
 pub use connect::{ANSWER_BYTES_MAX, BEGINNING_BYTES_MAX, Resolver, system_resolver};
 pub use metrics::{DELAY_BOUNDS_MS, WebhookMetrics};
 pub use sender::{POLL_EVERY, Sender};
+pub use settler::Settler;
 pub use worker::PER_WEBHOOK_MAX;

@@ -8,12 +8,13 @@ use std::time::Duration;
 use domain::WebhookId;
 use futures_util::FutureExt;
 use service::{Job, Service};
-use tokio::sync::{Notify, Semaphore, watch};
+use tokio::sync::{Notify, Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
 use super::client::Client;
 use super::context::WorkerContext;
 use super::metrics::WebhookMetrics;
+use super::settler::Settler;
 use super::worker::Worker;
 
 /// How often the outbox is polled, for retries and for messages of other nodes. Messages of this node are
@@ -23,6 +24,8 @@ pub const POLL_EVERY: Duration = Duration::from_millis(500);
 const POLL_PAGE: usize = 256;
 /// Maximum number of workers. Further webhooks wait for a free one.
 const WORKERS_MAX: usize = 1_024;
+/// Maximum number of polls for one [`Settler::settle`]. Each finds the webhooks for which no worker was free.
+const SETTLE_POLLS_MAX: usize = 64;
 
 /// Sends the messages in the outbox.
 pub struct Sender {
@@ -30,6 +33,9 @@ pub struct Sender {
     workers: Workers,
     /// The webhook after which the next poll continues, if the last poll found too many; else `None`.
     after: Option<WebhookId>,
+    settler: Settler,
+    /// The calls of [`Settler::settle`].
+    calls: mpsc::Receiver<oneshot::Sender<()>>,
 }
 
 #[derive(Default)]
@@ -51,7 +57,13 @@ impl Sender {
         let permits = Arc::new(Semaphore::new(attempts_at_once));
         let context =
             WorkerContext { service, client, permits, metrics, stopping, late_results: Arc::default() };
-        Self { context, workers: Workers::default(), after: None }
+        let (settler, calls) = Settler::new();
+        Self { context, workers: Workers::default(), after: None, settler, calls }
+    }
+
+    /// Asks this sender to make the attempts that are due.
+    pub fn settler(&self) -> Settler {
+        self.settler.clone()
     }
 
     /// Sends until `stopping` is `true`. Then finishes the attempts in flight, which takes 5 seconds and a
@@ -69,14 +81,33 @@ impl Sender {
             // A poll that finds many webhooks takes long. The next poll then waits twice as long.
             let took = clock.monotonic() - began;
             clock.sleep_until(began + (took * 2).min(POLL_EVERY)).await;
-            tokio::select! {
-                _ = written.changed() => {}
-                () = self.workers.worker_done() => {}
-                () = clock.sleep_until(began + POLL_EVERY) => {}
-                () = stop_requested(&mut stopping) => {}
+            let call = tokio::select! {
+                _ = written.changed() => None,
+                () = self.workers.worker_done() => None,
+                () = clock.sleep_until(began + POLL_EVERY) => None,
+                () = stop_requested(&mut stopping) => None,
+                call = self.calls.recv() => call,
+            };
+            if let Some(done) = call {
+                self.settle().await;
+                // The caller may have gone.
+                let _ = done.send(());
             }
         }
         while self.workers.tasks.join_next().await.is_some() {}
+    }
+
+    /// Makes every attempt that is due, and waits until the results are recorded.
+    async fn settle(&mut self) {
+        for _ in 0..SETTLE_POLLS_MAX {
+            self.poll_outbox().await;
+            if self.workers.tasks.is_empty() {
+                return;
+            }
+            while !self.workers.tasks.is_empty() {
+                self.workers.worker_done().await;
+            }
+        }
     }
 
     /// Starts or wakes a worker for every webhook with due messages.

@@ -4,13 +4,15 @@ use axum::extract::State;
 use domain::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use service::due::DueKind;
 use service::{ClockMode, RATE_MAX, RATE_MIN};
 
 use super::answer::{Answer, Content, Problem};
 use super::body::JsonBody;
-use crate::clock::Happened;
+use crate::clock::{Destination, MoveError};
 use crate::sandbox::Sandbox;
 use crate::time_text;
+use crate::timeline::{Happened, Passed};
 
 /// The clock of the sandbox.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -34,6 +36,9 @@ pub(super) struct Steered {
     clock: ClockState,
     /// What became due, in the order of the due times.
     happened: Vec<Happened>,
+    /// The number of further happenings that are not listed.
+    #[serde(skip_serializing_if = "is_zero")]
+    omitted: u64,
 }
 
 /// How the clock runs.
@@ -48,7 +53,7 @@ enum Mode {
     Scaled,
 }
 
-/// A change of the clock: exactly one of `advance`, `to` and `mode`.
+/// A change of the clock: exactly one of `advance`, `to`, `until` and `mode`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Change {
@@ -56,6 +61,8 @@ pub(super) struct Change {
     advance: Option<String>,
     /// Moves the clock forward to this time (RFC 3339).
     to: Option<String>,
+    /// Moves the clock forward to the next time at which this becomes due, as in `access-token.expired`.
+    until: Option<String>,
     /// Lets the clock run in this mode.
     mode: Option<Mode>,
     /// With the mode `scaled`: how many times as fast as real time.
@@ -72,34 +79,65 @@ pub(super) async fn steer(
     State(sandbox): State<Sandbox>,
     JsonBody(change): JsonBody<Change>,
 ) -> Answer<Steered> {
-    let Change { advance, to, mode, rate } = change;
+    let Change { advance, to, until, mode, rate } = change;
     if rate.is_some() && !matches!(mode, Some(Mode::Scaled)) {
         return Err(Problem::invalid("rate", "goes only with the mode scaled"));
     }
-    let happened = match (advance, to, mode) {
-        (Some(span), None, None) => {
+    let passed = match (advance, to, until, mode) {
+        (Some(span), None, None, None) => {
             let span = time_text::parse_span(&span)
                 .ok_or_else(|| Problem::invalid("advance", time_text::SPAN_RULE))?;
             let span_ms = i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
-            sandbox.advance_to(sandbox.clock().now().plus_ms(span_ms)).await
+            sandbox.advance(Destination::By(span_ms)).await?
         }
-        (None, Some(time), None) => {
-            let rule = "must be an RFC 3339 time like 2027-01-01T00:00:00Z";
-            let time = Timestamp::parse_rfc3339(&time).ok_or_else(|| Problem::invalid("to", rule))?;
-            let now = sandbox.clock().now();
-            if time < now {
-                let rule = format!("must not be earlier than the clock's time, {}", now.rfc3339());
-                return Err(Problem::invalid("to", rule));
-            }
-            sandbox.advance_to(time).await
-        }
-        (None, None, Some(mode)) => {
+        (None, Some(time), None, None) => sandbox.advance(Destination::At(time_of(&sandbox, &time)?)).await?,
+        (None, None, Some(word), None) => sandbox.advance(Destination::Next(due_kind(&word)?)).await?,
+        (None, None, None, Some(mode)) => {
             sandbox.set_clock_mode(clock_mode(mode, rate)?);
-            Vec::new()
+            Passed::default()
         }
-        _ => return Err(Problem::invalid("body", "must have exactly one of advance, to and mode")),
+        _ => return Err(Problem::invalid("body", "must have exactly one of advance, to, until and mode")),
     };
-    Ok(Content(Steered { clock: state(&sandbox), happened }))
+    let Passed { happened, omitted } = passed;
+    Ok(Content(Steered { clock: state(&sandbox), happened, omitted }))
+}
+
+/// The time to which the clock is moved.
+fn time_of(sandbox: &Sandbox, text: &str) -> Result<Timestamp, Problem> {
+    let rule = "must be an RFC 3339 time like 2027-01-01T00:00:00Z";
+    let time = Timestamp::parse_rfc3339(text).ok_or_else(|| Problem::invalid("to", rule))?;
+    let now = sandbox.clock().now();
+    if time < now {
+        let rule = format!("must not be earlier than the clock's time, {}", now.rfc3339());
+        return Err(Problem::invalid("to", rule));
+    }
+    Ok(time)
+}
+
+/// The kind of that name.
+fn due_kind(name: &str) -> Result<DueKind, Problem> {
+    DueKind::all().find(|kind| kind.name() == name).ok_or_else(|| {
+        let names: Vec<&str> = DueKind::all().map(DueKind::name).collect();
+        Problem::invalid("until", format!("must be one of {}", names.join(", ")))
+    })
+}
+
+impl From<MoveError> for Problem {
+    fn from(error: MoveError) -> Self {
+        match error {
+            MoveError::NothingAhead => Self::invalid(
+                "until",
+                "must be something that becomes due, but nothing of that kind is ahead: see GET /sandbox/v1/clock/next",
+            ),
+            MoveError::Service(error) => error.into(),
+        }
+    }
+}
+
+// The signature is that of `skip_serializing_if`.
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 fn clock_mode(mode: Mode, rate: Option<f64>) -> Result<ClockMode, Problem> {

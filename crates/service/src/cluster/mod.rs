@@ -1,5 +1,6 @@
 //! Nodes and background work.
 
+pub mod due;
 pub mod housekeeping;
 pub(crate) mod job_metrics;
 pub(crate) mod node_state;

@@ -9,6 +9,7 @@ mod credential_changes;
 mod credentials;
 mod deliveries;
 mod drops;
+mod due;
 mod event_outbox;
 mod lists;
 mod lives;

@@ -3,3 +3,4 @@
 mod clock;
 mod expect;
 mod recording;
+mod timeline;

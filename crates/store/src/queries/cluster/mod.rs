@@ -1,5 +1,6 @@
 //! The nodes that share a store, and what they do to it together.
 
+pub mod due;
 pub mod locks;
 pub mod nodes;
 pub mod store_origin;
