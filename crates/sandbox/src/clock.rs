@@ -3,7 +3,7 @@
 use domain::Timestamp;
 use serde_json::json;
 use service::ClockMode;
-use service::due::DueKind;
+use service::due::{Due, DueKind};
 
 use crate::log::{NewRecord, RecordKind};
 use crate::sandbox::Sandbox;
@@ -47,6 +47,13 @@ impl Sandbox {
         let fields = json!({ "mode": name, "rate": mode.rate() });
         let fields = fields.as_object().cloned().unwrap_or_default();
         self.log().add(NewRecord { at: self.clock().now(), kind: RecordKind::Clock, fields });
+    }
+
+    /// What becomes due next, in the order of the due times: up to `limit` of each kind.
+    pub(crate) async fn next_due(&self, limit: i64) -> Result<Vec<Due>, service::Error> {
+        let Some(parts) = self.parts() else { return Ok(Vec::new()) };
+        let kinds: Vec<DueKind> = DueKind::all().collect();
+        parts.service.due(&kinds, self.clock().now(), Timestamp::LAST, limit).await
     }
 
     /// Moves the clock forward. Runs what becomes due, in the order of the due times, and returns it. One

@@ -41,6 +41,7 @@ impl Api {
     pub fn new(sandbox: Sandbox, operator_key: SecretHash) -> Self {
         let routes = Router::new()
             .route("/sandbox/v1/clock", get(clock::show).post(clock::steer))
+            .route("/sandbox/v1/clock/next", get(clock::next))
             .route("/sandbox/v1/log", get(log::show))
             .route("/sandbox/v1/expect", post(expect::expect))
             .fallback(|| async { Problem::new(StatusCode::NOT_FOUND, "NOT_FOUND") })

@@ -18,7 +18,7 @@ const HAPPENED_MAX: usize = 10_000;
 /// Maximum number of batches that one step purges or sweeps. The background jobs do the rest.
 const BATCHES_MAX: usize = 1_000;
 
-/// Something that happened while the clock moved.
+/// Something that happened while the clock moved, or will happen.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Happened {
@@ -31,6 +31,12 @@ pub(crate) struct Happened {
     /// The ids of what became due, by name.
     #[serde(flatten)]
     pub ids: Map<String, Value>,
+}
+
+impl From<&Due> for Happened {
+    fn from(due: &Due) -> Self {
+        Self { at: due.at, what: due.kind.name(), ids: ids(due) }
+    }
 }
 
 /// What happened in a move of the clock.
@@ -227,7 +233,7 @@ impl<'a> Timeline<'a> {
 }
 
 /// The ids of what is due, by name.
-pub(crate) fn ids(due: &Due) -> Map<String, Value> {
+fn ids(due: &Due) -> Map<String, Value> {
     let named = due.kind.id_names().into_iter().zip(&due.ids);
     named.filter_map(|(name, id)| Some((name.to_owned(), id.as_deref()?.into()))).collect()
 }

@@ -41,6 +41,19 @@ pub(super) struct Steered {
     omitted: u64,
 }
 
+/// What becomes due next.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Next {
+    #[serde(flatten)]
+    clock: ClockState,
+    /// What becomes due if nothing else happens before, in the order of the due times.
+    next: Vec<Happened>,
+}
+
+/// Maximum number of entries of [`Next`].
+const NEXT_MAX: usize = 10;
+
 /// How the clock runs.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -72,6 +85,13 @@ pub(super) struct Change {
 /// `GET /sandbox/v1/clock`: the time, and how the clock runs.
 pub(super) async fn show(State(sandbox): State<Sandbox>) -> Content<ClockState> {
     Content(state(&sandbox))
+}
+
+/// `GET /sandbox/v1/clock/next`: what becomes due next, and when.
+pub(super) async fn next(State(sandbox): State<Sandbox>) -> Answer<Next> {
+    let due = sandbox.next_due(NEXT_MAX as i64).await?;
+    let next = due.iter().take(NEXT_MAX).map(Happened::from).collect();
+    Ok(Content(Next { clock: state(&sandbox), next }))
 }
 
 /// `POST /sandbox/v1/clock`: moves the clock forward, or lets it run in another mode.

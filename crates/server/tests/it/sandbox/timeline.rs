@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use testkit::{Receiver, Reply, Request};
 
-use crate::cli::process::Sandbox;
+use crate::cli::process::{Sandbox, run, stagedoor};
 
 const CLOCK: &str = "/sandbox/v1/clock";
 
@@ -168,3 +168,50 @@ async fn the_clock_moves_to_the_next_time_of_a_kind() {
         assert!(message.starts_with("until: ") && message.contains(rule), "{message}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_show_what_is_next_and_what_happened() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let runtime = folder.path().join("runtime");
+    let command = |arguments: &[&str]| {
+        let mut command = stagedoor(arguments);
+        command.env("XDG_RUNTIME_DIR", &runtime);
+        command
+    };
+    let mut dev = command(&["dev", "--json", "--listen", "127.0.0.1:0"]);
+    dev.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::null());
+    let sandbox = Sandbox::of(dev, folder.path().join("log")).await;
+    moved(&sandbox, json!({ "mode": "frozen" })).await;
+    let next = run(command(&["clock", "next", "--json"])).await;
+    let next: Value = serde_json::from_str(&next.stdout).expect("JSON");
+    let next = next["next"].as_array().expect("a list");
+    assert_in_order(next);
+    let first = &next[0];
+    let what = first["what"].as_str().expect("a word");
+    let advanced = run(command(&["clock", "advance", "--until", what])).await;
+    assert!(advanced.status.success(), "{}", advanced.stderr);
+    let line = format!("{}  {what}  ", first["at"].as_str().expect("a time"));
+    assert!(advanced.stdout.lines().any(|shown| shown.starts_with(&line)), "{}", advanced.stdout);
+    let unknown = run(command(&["clock", "advance", "--until", "rain"])).await;
+    assert!(!unknown.status.success() && unknown.stderr.contains("code.expired"), "{}", unknown.stderr);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn quotas_recover_when_the_clock_moves() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let sandbox = frozen(&folder).await;
+    let (_, tokens) = sandbox.user(0, "demo");
+    let mut status = 200;
+    for _ in 0..CALLS_MAX {
+        status = sandbox.api.me(&tokens.access).await.status;
+        if status == 429 {
+            break;
+        }
+    }
+    assert_eq!(status, 429);
+    moved(&sandbox, json!({ "advance": "1m" })).await;
+    assert_eq!(sandbox.api.me(&tokens.access).await.status, 200);
+}
+
+/// More calls than the quota of any caller for a minute.
+const CALLS_MAX: usize = 2_000;
