@@ -9,6 +9,8 @@
 //! | `target` | which server a command talks to |
 //! | `clock` | `stagedoor clock` |
 //! | `logs` | `stagedoor logs` |
+//! | `token` | `stagedoor token` |
+//! | `trigger` | `stagedoor trigger` |
 //! | `drops` | `stagedoor drops` |
 //! | `listen` | `stagedoor webhook listen` |
 
@@ -21,6 +23,8 @@ pub mod logs;
 mod secrets;
 pub mod state_file;
 mod target;
+pub mod token;
+pub mod trigger;
 
 pub use failure::CommandFailure;
 pub use secrets::secret;

@@ -7,6 +7,9 @@ mod body;
 mod clock;
 mod expect;
 mod log;
+mod names;
+mod tokens;
+mod trigger;
 
 use axum::Router;
 use axum::body::Body;
@@ -30,6 +33,11 @@ pub struct Api {
     interceptor: Interceptor,
 }
 
+/// The kinds of triggers with their fields, for the help of the command line.
+pub fn trigger_help() -> String {
+    trigger::help()
+}
+
 impl std::fmt::Debug for Api {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Api")
@@ -44,6 +52,9 @@ impl Api {
             .route("/sandbox/v1/clock/next", get(clock::next))
             .route("/sandbox/v1/log", get(log::show))
             .route("/sandbox/v1/expect", post(expect::expect))
+            .route("/sandbox/v1/trigger", get(trigger::list))
+            .route("/sandbox/v1/trigger/{kind}", post(trigger::run))
+            .route("/sandbox/v1/tokens", post(tokens::issue))
             .fallback(|| async { Problem::new(StatusCode::NOT_FOUND, "NOT_FOUND") })
             .method_not_allowed_fallback(|| async {
                 Problem::new(StatusCode::METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED")

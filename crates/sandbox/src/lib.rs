@@ -28,7 +28,7 @@ mod sandbox;
 mod time_text;
 mod timeline;
 
-pub use http::Api;
+pub use http::{Api, trigger_help};
 pub use log::{Log, NewRecord, Record, RecordKind};
 pub use request_copy::RequestCopy;
 pub use sandbox::{Parts, Sandbox};

@@ -10,6 +10,8 @@ use commands::clock::ClockOptions;
 use commands::drops::DropsCommand;
 use commands::listen::WebhookCommand;
 use commands::logs::LogsOptions;
+use commands::token::TokenOptions;
+use commands::trigger::TriggerOptions;
 use commands::{secret, state_file};
 use domain::client_address::TrustedProxies;
 use domain::outbound::Reach;
@@ -31,6 +33,8 @@ const ABOUT: &str = "The open API service of a live-streaming platform: REST, si
   stagedoor serve    the service for real
   stagedoor clock    in a sandbox: show the time, stop it, move it forward
   stagedoor logs     in a sandbox: what happened, as it happens
+  stagedoor trigger  in a sandbox: let something happen
+  stagedoor token    in a sandbox: a new access token
   stagedoor drops    in a sandbox: let a viewer watch, and claim
   stagedoor webhook  forwards the messages to a webhook to your machine";
 
@@ -65,6 +69,14 @@ pub enum Command {
     Clock(ClockOptions),
     /// Shows what happened in the sandbox that runs: requests with their answers, moves of the clock.
     Logs(LogsOptions),
+    /// Lets something happen in the sandbox that runs: a chat message, a donation, a withdrawn consent.
+    ///
+    /// Fields are given as `--field value`. People, channels and applications are given by id, login or name,
+    /// and by the ending of an id: haneul for streamer-haneul.
+    #[command(after_help = sandbox::trigger_help())]
+    Trigger(TriggerOptions),
+    /// Prints a new access token of a user for an application, without a browser.
+    Token(TokenOptions),
     /// Reports watched minutes and claims rewards for a viewer, over the platform API of a running service.
     #[command(subcommand)]
     Drops(DropsCommand),

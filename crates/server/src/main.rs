@@ -40,6 +40,14 @@ fn run(cli: Cli) -> Result<(), CommandFailure> {
             Ok(())
         }
         Command::Logs(options) => runtime()?.block_on(commands::logs::run(&options)),
+        Command::Trigger(options) => {
+            print!("{}", runtime()?.block_on(commands::trigger::run(&options))?);
+            Ok(())
+        }
+        Command::Token(options) => {
+            print!("{}", runtime()?.block_on(commands::token::run(&options))?);
+            Ok(())
+        }
         Command::Drops(command) => {
             print!("{}", runtime()?.block_on(commands::drops::run(&command))?);
             Ok(())

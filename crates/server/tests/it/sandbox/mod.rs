@@ -4,3 +4,5 @@ mod clock;
 mod expect;
 mod recording;
 mod timeline;
+mod tokens;
+mod trigger;

@@ -1,0 +1,69 @@
+//! `POST /sandbox/v1/tokens`: a sign-in without its pages.
+
+use axum::extract::State;
+use http::StatusCode;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use service::sign_in::SignInRequest;
+
+use super::answer::{Answer, Content, Problem};
+use super::body::JsonBody;
+use super::names;
+use crate::sandbox::Sandbox;
+
+/// The state of the sign-in. No page checks it.
+const STATE: &str = "sandbox";
+
+/// Who signs in, and to which application.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct SignInFields {
+    /// The user, by id, login or channel name. Default: the first person.
+    user: Option<String>,
+    /// The application, by id or name. Default: the first one.
+    client: Option<String>,
+}
+
+/// New tokens.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Issued {
+    client_id: String,
+    channel_id: String,
+    redirect_uri: String,
+    access_token: String,
+    refresh_token: String,
+    scopes: Vec<&'static str>,
+}
+
+/// Signs a user in to an application, through the operations of the sign-in pages.
+pub(super) async fn issue(
+    State(sandbox): State<Sandbox>,
+    JsonBody(wanted): JsonBody<SignInFields>,
+) -> Answer<Issued> {
+    let starting = || Problem::new(StatusCode::SERVICE_UNAVAILABLE, "the sandbox still starts: try again");
+    let service = &sandbox.parts().ok_or_else(starting)?.service;
+    let user = match wanted.user {
+        Some(name) => names::channel(service, "user", &name).await?,
+        None => names::first_person(service, "user").await?,
+    };
+    let application = match wanted.client {
+        Some(name) => names::application(service, "client", &name).await?,
+        None => names::first_application(service, "client").await?,
+    };
+    let details = service.application_details(&application.client_id).await?;
+    let rule = format!("{} needs a redirect address first", application.client_id);
+    let redirect_uri =
+        details.redirect_uris.into_iter().next().ok_or_else(|| Problem::invalid("client", rule))?;
+    let request = SignInRequest { application, redirect_uri: redirect_uri.clone(), state: STATE.to_owned() };
+    let code = service.consent(&request, &user).await?;
+    let issued = service.exchange_code(&request.application, code.expose(), STATE).await?;
+    Ok(Content(Issued {
+        client_id: request.application.client_id.to_string(),
+        channel_id: user.to_string(),
+        redirect_uri,
+        access_token: issued.access.expose().to_owned(),
+        refresh_token: issued.refresh.expose().to_owned(),
+        scopes: issued.scopes.iter().map(domain::Scope::name).collect(),
+    }))
+}

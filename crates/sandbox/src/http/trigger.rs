@@ -1,0 +1,199 @@
+//! `POST /sandbox/v1/trigger/{kind}`: lets something happen, through the operation of the service that
+//! production uses. `GET /sandbox/v1/trigger` lists the kinds.
+
+mod access;
+mod channels;
+mod events;
+mod input;
+
+use std::pin::Pin;
+
+use axum::extract::State;
+use http::{StatusCode, Uri};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::answer::{Answer, Content, Problem};
+use super::body::JsonBody;
+use crate::log::{NewRecord, RecordKind};
+use crate::sandbox::Sandbox;
+use input::{Input, Outcome};
+
+/// A kind of trigger.
+#[derive(Serialize)]
+pub(super) struct Kind {
+    /// The name in the path.
+    name: &'static str,
+    /// What happens.
+    summary: &'static str,
+    /// The names of the fields, each with its meaning.
+    #[serde(serialize_with = "field_map")]
+    fields: &'static [(&'static str, &'static str)],
+    #[serde(skip)]
+    run: fn(Input) -> Running,
+}
+
+type Running = Pin<Box<dyn Future<Output = Result<Outcome, Problem>> + Send>>;
+
+/// A sender, follower or viewer without a default of its own.
+const FROM: (&str, &str) = ("from", "who does it; default: the last person");
+const TO: (&str, &str) = ("to", "the channel; default: that of the first person");
+const CHANNEL: (&str, &str) = ("channel", "the channel; default: that of the first person");
+const VIEWER: (&str, &str) = ("viewer", "who watches; default: the last person");
+const USER: (&str, &str) = ("user", "the user; default: the first person");
+const CLIENT: (&str, &str) = ("client", "the application; default: the first one");
+const MESSAGE: (&str, &str) = ("message", "the text");
+
+const KINDS: &[Kind] = &[
+    Kind {
+        name: "chat",
+        summary: "a viewer posts a chat message",
+        fields: &[CHANNEL, FROM, MESSAGE],
+        run: |input| Box::pin(events::chat(input)),
+    },
+    Kind {
+        name: "donation",
+        summary: "somebody donates to a channel",
+        fields: &[
+            TO,
+            FROM,
+            ("anonymous", "true: the donor has no name"),
+            ("amount", "won; default: 1000"),
+            MESSAGE,
+            ("type", "CHAT or VIDEO; default: CHAT"),
+        ],
+        run: |input| Box::pin(events::donation(input)),
+    },
+    Kind {
+        name: "subscription",
+        summary: "somebody subscribes to a channel",
+        fields: &[TO, FROM, ("tier", "1 or 2; default: 1"), ("month", "months subscribed; default: 1")],
+        run: |input| Box::pin(events::subscription(input)),
+    },
+    Kind {
+        name: "follow",
+        summary: "somebody follows a channel",
+        fields: &[CHANNEL, FROM],
+        run: |input| Box::pin(channels::follow(input)),
+    },
+    Kind {
+        name: "unfollow",
+        summary: "somebody stops to follow a channel",
+        fields: &[CHANNEL, FROM],
+        run: |input| Box::pin(channels::unfollow(input)),
+    },
+    Kind {
+        name: "restrict",
+        summary: "a channel restricts another one in its chat",
+        fields: &[CHANNEL, ("target", "who is restricted; default: the last person")],
+        run: |input| Box::pin(channels::restrict(input)),
+    },
+    Kind {
+        name: "live",
+        summary: "a channel goes on air, or changes its live",
+        fields: &[
+            CHANNEL,
+            ("title", "default: that of the broadcast setting"),
+            ("category", "the id of a category; default: that of the broadcast setting"),
+            ("viewers", "number of viewers; default: 0"),
+        ],
+        run: |input| Box::pin(channels::live(input)),
+    },
+    Kind {
+        name: "live-end",
+        summary: "a channel goes off air",
+        fields: &[CHANNEL],
+        run: |input| Box::pin(channels::live_end(input)),
+    },
+    Kind {
+        name: "watch",
+        summary: "a viewer watches a live, which counts for drops",
+        fields: &[CHANNEL, VIEWER, ("minutes", "default: 1")],
+        run: |input| Box::pin(channels::watch(input)),
+    },
+    Kind {
+        name: "claim",
+        summary: "a viewer claims a reward",
+        fields: &[
+            ("campaign", "the id of the campaign; required"),
+            ("reward", "the id of the reward; default: the first that the viewer can claim"),
+            VIEWER,
+        ],
+        run: |input| Box::pin(channels::claim(input)),
+    },
+    Kind {
+        name: "revoke-consent",
+        summary: "a user withdraws the consent to an application",
+        fields: &[CLIENT, USER],
+        run: |input| Box::pin(access::revoke_consent(input)),
+    },
+    Kind {
+        name: "remove-scope",
+        summary: "an application loses a scope",
+        fields: &[CLIENT, ("scope", "the name of the scope; required")],
+        run: |input| Box::pin(access::remove_scope(input)),
+    },
+    Kind {
+        name: "close-session",
+        summary: "the operator ends sessions",
+        fields: &[
+            ("session", "the key of one session"),
+            ("user", "ends those of this user"),
+            ("client", "ends those of this application"),
+        ],
+        run: |input| Box::pin(access::close_session(input)),
+    },
+    Kind {
+        name: "exhaust-quota",
+        summary: "the calls of a user through an application use up their quota",
+        fields: &[CLIENT, USER],
+        run: |input| Box::pin(access::exhaust_quota(input)),
+    },
+];
+
+/// The kinds with their fields as text, for the help of the command line.
+pub(super) fn help() -> String {
+    let kind = |kind: &Kind| {
+        let field = |(name, about): &(&str, &str)| format!("\n      --{name:<12} {about}");
+        format!("  {}: {}{}\n", kind.name, kind.summary, kind.fields.iter().map(field).collect::<String>())
+    };
+    format!("Kinds:\n{}", KINDS.iter().map(kind).collect::<String>())
+}
+
+/// `GET /sandbox/v1/trigger`: the kinds and their fields.
+pub(super) async fn list() -> Content<&'static [Kind]> {
+    Content(KINDS)
+}
+
+/// `POST /sandbox/v1/trigger/{kind}`.
+pub(super) async fn run(
+    State(sandbox): State<Sandbox>,
+    uri: Uri,
+    JsonBody(fields): JsonBody<Map<String, Value>>,
+) -> Answer<Outcome> {
+    let name = uri.path().rsplit('/').next().unwrap_or_default();
+    let kind = KINDS.iter().find(|kind| kind.name == name).ok_or_else(|| unknown_kind(name))?;
+    if let Some(field) = fields.keys().find(|field| kind.fields.iter().all(|(known, _)| known != field)) {
+        let known = kind.fields.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+        return Err(Problem::invalid(field, format!("{name} has no such field. Its fields are: {known}")));
+    }
+    let starting = || Problem::new(StatusCode::SERVICE_UNAVAILABLE, "the sandbox still starts: try again");
+    let service = sandbox.parts().ok_or_else(starting)?.service.clone();
+    let happened = (kind.run)(Input { service, fields }).await?;
+    let mut record = happened.clone();
+    record.insert("trigger".to_owned(), Value::from(kind.name));
+    sandbox.log().add(NewRecord { at: sandbox.clock().now(), kind: RecordKind::Trigger, fields: record });
+    Ok(Content(happened))
+}
+
+fn unknown_kind(name: &str) -> Problem {
+    let known = KINDS.iter().map(|kind| kind.name).collect::<Vec<_>>().join(", ");
+    Problem::new(StatusCode::NOT_FOUND, format!("kind: {name} is unknown. The kinds are: {known}"))
+}
+
+fn field_map<S: serde::Serializer>(
+    fields: &&'static [(&'static str, &'static str)],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(fields.iter().copied())
+}

@@ -1,0 +1,106 @@
+//! What ends the access of an application: withdrawn consents, removed scopes, closed sessions.
+
+use domain::application::RedirectUri;
+use domain::limits::USER_QUOTA;
+use domain::{Scope, SessionKey};
+use serde_json::json;
+use service::SessionFilter;
+use service::applications::ApplicationRecord;
+use service::quotas::Counted;
+
+use super::input::{Input, Outcome, outcome};
+use crate::http::answer::Problem;
+
+/// Maximum number of sessions that one call closes.
+const CLOSED_MAX: i64 = 100;
+
+/// A user withdraws the consent to an application.
+pub(super) async fn revoke_consent(input: Input) -> Result<Outcome, Problem> {
+    let application = input.application("client").await?;
+    let user = input.streamer("user").await?;
+    input.service.withdraw_consent(&application.client_id, &user).await?;
+    Ok(outcome(json!({ "clientId": application.client_id, "channelId": user })))
+}
+
+/// An application loses a scope, and so do its consents and tokens.
+pub(super) async fn remove_scope(input: Input) -> Result<Outcome, Problem> {
+    let application = input.application("client").await?;
+    let wanted = input.required("scope")?;
+    let names: Vec<&str> = application.scopes.iter().map(domain::Scope::name).collect();
+    if !names.contains(&wanted.as_str()) {
+        let rule = format!("must be a scope of {}: {}", application.client_id, names.join(", "));
+        return Err(Problem::invalid("scope", rule));
+    }
+    let kept: Vec<Scope> = application.scopes.iter().filter(|scope| scope.name() != wanted).collect();
+    let details = input.service.application_details(&application.client_id).await?;
+    let uris = details.redirect_uris.iter().map(|uri| RedirectUri::parse(uri));
+    let record = ApplicationRecord {
+        client_id: application.client_id.clone(),
+        name: application.name,
+        organization_id: application.organization.map(|organization| organization.organization_id),
+        redirect_uris: uris.collect::<Result<_, _>>().map_err(service::Error::from)?,
+        scopes: kept.iter().copied().collect(),
+        profile: application.profile,
+        quota: application.quota,
+    };
+    let client_id = record.client_id.clone();
+    input.service.put_application(record).await?;
+    let kept: Vec<&str> = kept.iter().map(|scope| scope.name()).collect();
+    Ok(outcome(json!({ "clientId": client_id, "removed": wanted, "scopes": kept })))
+}
+
+/// The operator ends sessions: one by its key, or those of a user, an application or both.
+pub(super) async fn close_session(input: Input) -> Result<Outcome, Problem> {
+    let mut keys = Vec::new();
+    if let Some(key) = input.text("session")? {
+        let key = SessionKey::stored(key);
+        input.service.session_details(&key).await?;
+        keys.push(key);
+    } else {
+        let user = input.text("user")?;
+        let client = input.text("client")?;
+        if user.is_none() && client.is_none() {
+            return Err(Problem::invalid("session", "must be given, or user, or client"));
+        }
+        let filter = SessionFilter {
+            client_id: match client {
+                Some(_) => Some(input.application("client").await?.client_id),
+                None => None,
+            },
+            channel_id: match user {
+                Some(_) => Some(input.streamer("user").await?),
+                None => None,
+            },
+            connected: Some(true),
+        };
+        let page = input.service.list_sessions(filter, CLOSED_MAX, None).await?;
+        keys.extend(page.sessions.into_iter().map(|session| session.session_key));
+    }
+    for key in &keys {
+        input.service.evict_session(key).await?;
+    }
+    Ok(outcome(json!({ "sessionKeys": keys })))
+}
+
+/// The quota of a user's calls through an application is used up. The next call is refused.
+pub(super) async fn exhaust_quota(input: Input) -> Result<Outcome, Problem> {
+    let application = input.application("client").await?;
+    if !application.quota {
+        return Err(Problem::invalid("client", format!("{} has no quotas", application.client_id)));
+    }
+    let user = input.streamer("user").await?;
+    let (quotas, now) = (input.service.quotas(), input.service.clock().elapsed());
+    let caller = (application.client_id.as_str(), user.as_str());
+    // Each turn takes one request, so the bucket is empty after as many turns as the quota has requests.
+    let retry_after_s = loop {
+        match quotas.take(Counted::User, caller, USER_QUOTA, now) {
+            None => return Err(Problem::invalid("client", "the sandbox runs with --no-quota")),
+            Some(status) => {
+                if let Some(seconds) = status.retry_after_s {
+                    break seconds;
+                }
+            }
+        }
+    };
+    Ok(outcome(json!({ "clientId": application.client_id, "channelId": user, "retryAfter": retry_after_s })))
+}
