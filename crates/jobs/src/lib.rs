@@ -78,7 +78,8 @@ pub async fn sweep(service: Service) {
                 false
             }
         };
-        service.clock().sleep(if backlog { SWEEP_BACKLOG_PAUSE } else { SWEEP_EVERY }).await;
+        let pause = if backlog { SWEEP_BACKLOG_PAUSE } else { SWEEP_EVERY };
+        service.clock().elapse(pause, SWEEP_BACKLOG_PAUSE).await;
     }
 }
 
@@ -126,7 +127,7 @@ pub async fn flush_uses(service: Service) {
 /// is an hour after the start, when every active application has recorded a use.
 pub async fn retire_unused_applications(service: Service) {
     loop {
-        service.clock().sleep(UNUSED_APPLICATIONS_EVERY).await;
+        service.clock().elapse(UNUSED_APPLICATIONS_EVERY, SWEEP_BACKLOG_PAUSE).await;
         let result = retire_and_purge(&service).await;
         service.record_job_run(Job::UnusedApplications, result.is_ok());
         if let Err(error) = result {

@@ -105,6 +105,20 @@ impl Clock {
         }
     }
 
+    /// Returns once `span` has passed in the [time of the service](Self::elapsed). A sandbox's clock may run
+    /// so fast that this takes no real time, so in a sandbox it takes `at_least` of real time.
+    pub async fn elapse(&self, span: Duration, at_least: Duration) {
+        match &self.0 {
+            Source::System { .. } | Source::Manual(_) => self.sleep(span).await,
+            Source::Sandbox(clock) => {
+                let span_ms = i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
+                let until = clock.now().plus_ms(span_ms);
+                self.sleep(at_least).await;
+                clock.reached(until).await;
+            }
+        }
+    }
+
     /// Returns once `span` has passed.
     pub async fn sleep(&self, span: Duration) {
         self.sleep_until(self.monotonic().saturating_add(span)).await;
@@ -136,6 +150,21 @@ mod tests {
         hand.advance(Duration::from_millis(1));
         sleeper.await.expect("the sleeper wakes");
         assert_eq!(clock.now(), Timestamp::from_millis(6_000));
+    }
+
+    #[tokio::test]
+    async fn a_span_of_the_service_follows_a_sandboxs_clock() {
+        let hand = SandboxClock::new(Timestamp::from_millis(0), crate::ClockMode::Frozen);
+        let waiting = tokio::spawn({
+            let clock = Clock::sandbox(hand.clone());
+            async move { clock.elapse(Duration::from_secs(3_600), Duration::ZERO).await }
+        });
+        tokio::task::yield_now().await;
+        hand.advance_to(Timestamp::from_millis(3_599_999));
+        tokio::task::yield_now().await;
+        assert!(!waiting.is_finished());
+        hand.advance_to(Timestamp::from_millis(3_600_000));
+        waiting.await.expect("the wait ends");
     }
 
     #[test]

@@ -79,6 +79,18 @@ async fn an_unused_application_is_warned_deleted_and_purged_at_its_times() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_unused_application_is_deleted_while_the_clock_runs_fast() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let sandbox = Sandbox::start(folder.path(), &[]).await;
+    moved(&sandbox, json!({ "mode": "scaled", "rate": 1_000_000 })).await;
+    testkit::patiently("the deletion", async {
+        let path = "/platform/v1/applications/demo";
+        while sandbox.api.operator(Request::get(path)).await.status == 200 {}
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_open_socket_lives_on_when_the_clock_moves_by_90_days() {
     let folder = tempfile::tempdir().expect("a folder");
     let sandbox = frozen(&folder).await;
