@@ -6,6 +6,7 @@ mod answer;
 mod body;
 mod clock;
 mod expect;
+mod faults;
 mod log;
 mod names;
 mod tokens;
@@ -13,12 +14,12 @@ mod trigger;
 
 use axum::Router;
 use axum::body::Body;
-use axum::routing::{get, post};
+use axum::routing::{delete, get, post};
 use bytes::Bytes;
 use domain::secret::SecretHash;
 use http::{Request, Response, StatusCode};
 
-use crate::interceptor::Interceptor;
+use crate::interceptor::{Cut, Interceptor};
 use crate::request_copy::RequestCopy;
 use crate::sandbox::Sandbox;
 use answer::Problem;
@@ -51,6 +52,8 @@ impl Api {
             .route("/sandbox/v1/clock", get(clock::show).post(clock::steer))
             .route("/sandbox/v1/clock/next", get(clock::next))
             .route("/sandbox/v1/log", get(log::show))
+            .route("/sandbox/v1/faults", get(faults::list).post(faults::add).delete(faults::clear))
+            .route("/sandbox/v1/faults/{id}", delete(faults::remove))
             .route("/sandbox/v1/expect", post(expect::expect))
             .route("/sandbox/v1/trigger", get(trigger::list))
             .route("/sandbox/v1/trigger/{kind}", post(trigger::run))
@@ -68,20 +71,23 @@ impl Api {
         is_own(path).then(|| self.routes.clone())
     }
 
-    /// Answers a request of the node by its handler, and records both. The API's own requests are not
-    /// recorded.
+    /// Answers a request of the node by its handler, injects a fault if a rule says so, and records both. The
+    /// API's own requests are neither faulted nor recorded.
+    ///
+    /// # Errors
+    /// [`Cut`] when the connection has to end without an answer.
     pub async fn intercept<B, F>(
         &self,
         id: String,
         request: Request<B>,
         handle: impl FnOnce(Request<RequestCopy<B>>) -> F,
-    ) -> Response<Body>
+    ) -> Result<Response<Body>, Cut>
     where
         B: http_body::Body<Data = Bytes> + Unpin,
         F: Future<Output = Response<Body>>,
     {
         if is_own(request.uri().path()) {
-            return handle(request.map(|body| RequestCopy::new(body).0)).await;
+            return Ok(handle(request.map(|body| RequestCopy::new(body).0)).await);
         }
         self.interceptor.answer(id, request, handle).await
     }

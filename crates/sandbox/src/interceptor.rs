@@ -1,4 +1,4 @@
-//! Stands around every request of the node: records it.
+//! Stands around every request of the node: injects its faults, and records it.
 
 use std::sync::PoisonError;
 use std::time::Duration;
@@ -8,17 +8,25 @@ use bytes::Bytes;
 use domain::ClientId;
 use domain::reason::REASON_HEADER;
 use http::request::Parts;
-use http::{HeaderMap, Request, Response, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, header};
 use http_body::Body as _;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use service::Service;
 
+use crate::fault::{Effect, Moment, RequestFacts};
 use crate::log::{NewRecord, RecordKind};
 use crate::mask;
 use crate::request_copy::{BODY_BYTES_MAX, Copied, RequestCopy};
 use crate::sandbox::Sandbox;
+use crate::truncated::truncate;
 
 const CLIENT_ID: &str = "client-id";
+const SANDBOX_FAULT: HeaderName = HeaderName::from_static("sandbox-fault");
+
+/// A fault ends the connection of a request without an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a fault rule cut the connection")]
+pub struct Cut;
 
 /// Stands around the requests of one node.
 #[derive(Clone, Debug)]
@@ -26,7 +34,7 @@ pub(crate) struct Interceptor(Sandbox);
 
 /// What is known of a request before it is handled.
 #[derive(Debug)]
-struct RequestFacts {
+struct Known {
     method: String,
     path: String,
     query: Option<String>,
@@ -40,13 +48,13 @@ impl Interceptor {
         Self(sandbox)
     }
 
-    /// Answers a request by its handler, and records both.
+    /// Answers a request by its handler, with the fault of the first rule that affects it, and records both.
     pub async fn answer<B, F>(
         &self,
         id: String,
         request: Request<B>,
         handle: impl FnOnce(Request<RequestCopy<B>>) -> F,
-    ) -> Response<Body>
+    ) -> Result<Response<Body>, Cut>
     where
         B: http_body::Body<Data = Bytes> + Unpin,
         F: Future<Output = Response<Body>>,
@@ -55,26 +63,95 @@ impl Interceptor {
         let started = self.monotonic();
         let facts = self.facts(&parts).await;
         let (body, copied) = RequestCopy::new(body);
-        let answer = handle(Request::from_parts(parts, body)).await;
+        let fault = self.0.faults().decide(facts.for_rules());
+        let handled = handle(Request::from_parts(parts, body));
+        let answer = match &fault {
+            None => Some(handled.await),
+            Some((rule, effect)) => self.faulted(rule, effect, handled).await,
+        };
         let duration = self.monotonic().saturating_sub(started);
         let copied = std::mem::take(&mut *copied.lock().unwrap_or_else(PoisonError::into_inner));
         let mut fields = request_fields(id, facts, &copied);
         fields.insert("durationMs".to_owned(), (duration.as_micros() as f64 / 1_000.0).into());
-        let answer = record_answer(answer, &mut fields).await;
+        if let Some((rule, effect)) = &fault {
+            fields.insert("fault".to_owned(), rule.as_str().into());
+            self.record_fault(rule, effect, &fields);
+        }
+        let answer = match answer {
+            Some(answer) => Ok(record_answer(answer, &mut fields).await),
+            None => Err(Cut),
+        };
         self.0.log().add(NewRecord { at: self.0.clock().now(), kind: RecordKind::Request, fields });
-        answer
+        let answer = answer?;
+        match fault {
+            Some((_, Effect::Truncate(bytes))) => truncate(answer, bytes).ok_or(Cut),
+            _ => Ok(answer),
+        }
+    }
+
+    /// The answer with a fault; `None` if the connection ends without one. A request that fails before it is
+    /// handled has no effect.
+    async fn faulted(
+        &self,
+        rule: &str,
+        effect: &Effect,
+        handled: impl Future<Output = Response<Body>>,
+    ) -> Option<Response<Body>> {
+        let mut answer = match effect {
+            Effect::Status { status, message, retry_after_s } => {
+                refusal(*status, message.as_deref(), *retry_after_s)
+            }
+            Effect::Delay(span, Moment::Before) => {
+                self.wait(*span).await;
+                handled.await
+            }
+            Effect::Delay(span, Moment::After) => {
+                let answer = handled.await;
+                self.wait(*span).await;
+                answer
+            }
+            Effect::Cut(Moment::Before) => return None,
+            Effect::Cut(Moment::After) => {
+                handled.await;
+                return None;
+            }
+            Effect::Truncate(_) => handled.await,
+        };
+        // The ids of rules are valid in a header.
+        let rule = HeaderValue::from_str(rule).unwrap_or(HeaderValue::from_static(""));
+        answer.headers_mut().insert(SANDBOX_FAULT, rule);
+        Some(answer)
+    }
+
+    /// Waits in real time, also when the sandbox's clock stands still.
+    async fn wait(&self, span: Duration) {
+        if let Some(node) = self.0.parts() {
+            node.service.clock().sleep(span).await;
+        }
+    }
+
+    fn record_fault(&self, rule: &str, effect: &Effect, request: &Map<String, Value>) {
+        let mut fields = Map::new();
+        fields.insert("fault".to_owned(), rule.into());
+        fields.insert("do".to_owned(), effect.to_json());
+        for name in ["requestId", "method", "path", "clientId", "user"] {
+            if let Some(value) = request.get(name) {
+                fields.insert(name.to_owned(), value.clone());
+            }
+        }
+        self.0.log().add(NewRecord { at: self.0.clock().now(), kind: RecordKind::Fault, fields });
     }
 
     fn monotonic(&self) -> Duration {
         self.0.parts().map(|parts| parts.service.clock().monotonic()).unwrap_or_default()
     }
 
-    async fn facts(&self, parts: &Parts) -> RequestFacts {
+    async fn facts(&self, parts: &Parts) -> Known {
         let (client_id, user) = match self.0.parts() {
             Some(node) => caller(&node.service, &parts.headers).await,
             None => (None, None),
         };
-        RequestFacts {
+        Known {
             method: parts.method.to_string(),
             path: parts.uri.path().to_owned(),
             query: parts.uri.query().map(str::to_owned),
@@ -82,6 +159,34 @@ impl Interceptor {
             user,
         }
     }
+}
+
+impl Known {
+    fn for_rules(&self) -> RequestFacts<'_> {
+        RequestFacts {
+            client_id: self.client_id.as_deref(),
+            user: self.user.as_deref(),
+            method: &self.method,
+            path: &self.path,
+        }
+    }
+}
+
+/// The answer of a fault, in the envelope of the service.
+fn refusal(status: u16, message: Option<&str>, retry_after_s: Option<u64>) -> Response<Body> {
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let usual = || status.canonical_reason().unwrap_or("Error").to_uppercase().replace([' ', '-'], "_");
+    let message = message.map_or_else(usual, str::to_owned);
+    let body = json!({ "code": status.as_u16(), "message": message }).to_string();
+    let mut answer = Response::new(Body::from(body));
+    *answer.status_mut() = status;
+    let headers = answer.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    if let Some(seconds) = retry_after_s {
+        headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    answer
 }
 
 /// The client id and the channel id of the caller. An unknown token or client id gives none.
@@ -103,8 +208,8 @@ async fn caller(service: &Service, headers: &HeaderMap) -> (Option<String>, Opti
     (known.map(|_| client_id.as_str().to_owned()), None)
 }
 
-fn request_fields(id: String, facts: RequestFacts, copied: &Copied) -> Map<String, Value> {
-    let RequestFacts { method, path, query, client_id, user } = facts;
+fn request_fields(id: String, facts: Known, copied: &Copied) -> Map<String, Value> {
+    let Known { method, path, query, client_id, user } = facts;
     let mut fields = Map::new();
     fields.insert("requestId".to_owned(), id.into());
     fields.insert("method".to_owned(), method.into());

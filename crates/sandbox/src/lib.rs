@@ -9,7 +9,10 @@
 //! | `sandbox` | the handle: the parts of a sandbox |
 //! | `clock` | moves the clock |
 //! | `timeline` | runs what becomes due while the clock is moved |
-//! | `interceptor` | stands around every request of the node, and records it |
+//! | `interceptor` | stands around every request of the node: injects its faults, and records it |
+//! | `fault` | the rules of faults, and their decisions |
+//! | `fault_rules` | the list of these rules |
+//! | `truncated` | an answer that ends early |
 //! | `request_copy` | a copy of the beginning of a request's body |
 //! | `mask` | masks secrets before they are recorded |
 //! | `filter` | finds records by their kind and their fields |
@@ -18,6 +21,8 @@
 //! | `http` | the sandbox API |
 
 mod clock;
+mod fault;
+mod fault_rules;
 mod filter;
 mod http;
 mod interceptor;
@@ -27,8 +32,10 @@ mod request_copy;
 mod sandbox;
 mod time_text;
 mod timeline;
+mod truncated;
 
 pub use http::{Api, trigger_help};
+pub use interceptor::Cut;
 pub use log::{Log, NewRecord, Record, RecordKind};
 pub use request_copy::RequestCopy;
 pub use sandbox::{Parts, Sandbox};

@@ -7,6 +7,7 @@ use jobs::webhooks::Settler;
 use service::{SandboxClock, Service};
 use tokio::sync::{Mutex, MutexGuard};
 
+use crate::fault_rules::FaultRules;
 use crate::log::Log;
 
 /// A sandbox. Cheap to clone. It exists before its service, because the service stands on its clock.
@@ -19,6 +20,7 @@ struct Inner {
     log: Log,
     /// One move of the clock at a time.
     moving: Mutex<()>,
+    faults: FaultRules,
     parts: OnceLock<Parts>,
 }
 
@@ -38,7 +40,13 @@ pub struct Parts {
 impl Sandbox {
     /// A sandbox with this clock, whose service does not run yet.
     pub fn new(clock: SandboxClock) -> Self {
-        Self(Arc::new(Inner { clock, log: Log::default(), moving: Mutex::default(), parts: OnceLock::new() }))
+        Self(Arc::new(Inner {
+            clock,
+            log: Log::default(),
+            moving: Mutex::default(),
+            faults: FaultRules::default(),
+            parts: OnceLock::new(),
+        }))
     }
 
     /// Connects the sandbox to its running node. A second call changes nothing.
@@ -59,6 +67,11 @@ impl Sandbox {
     /// The record of what happened.
     pub fn log(&self) -> &Log {
         &self.0.log
+    }
+
+    /// The fault rules.
+    pub(crate) fn faults(&self) -> &FaultRules {
+        &self.0.faults
     }
 
     /// The parts of the running node; `None` until it runs.

@@ -1,6 +1,5 @@
 //! The accept loop. It bounds connections, the time until a request's head has arrived, and the head's size.
 
-use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -17,6 +16,7 @@ use hyper::body::{Body as _, Bytes, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use sandbox::Cut;
 use service::Entropy;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -239,7 +239,7 @@ async fn linger(mut stream: TcpStream, last_bytes: Vec<u8>) {
 }
 
 /// The future of one answer.
-type Answering = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+type Answering = Pin<Box<dyn Future<Output = Result<Response<Body>, Cut>> + Send>>;
 
 /// The state shared by the requests of one connection.
 struct Exchange {
@@ -259,7 +259,7 @@ impl Exchange {
     }
 
     /// Answers a request, and drains the unread part of its body.
-    async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
+    async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Result<Response<Body>, Cut> {
         let id = self.next_id();
         let (parts, body) = request.into_parts();
         let has_arrived = body.is_end_stream();
@@ -270,7 +270,7 @@ impl Exchange {
             let open = self.open.clone();
             request.extensions_mut().insert(KeepPlace::new(move || open.received()));
         }
-        let mut answer = self.handle(id, request).await;
+        let mut answer = self.handle(id, request).await?;
         let drained = match rest.try_recv() {
             Ok(rest) => rest.drained().await,
             Err(_) => true,
@@ -283,7 +283,7 @@ impl Exchange {
     }
 
     /// Routes a request. Every answer has the request id of the log, also a refused handshake.
-    async fn handle(&self, id: RequestId, mut request: Request<Inbound>) -> Response<Body> {
+    async fn handle(&self, id: RequestId, mut request: Request<Inbound>) -> Result<Response<Body>, Cut> {
         let Edges { sandbox, proxies, .. } = &self.edges;
         let client = proxies.client(self.peer, request.headers());
         let (method, path) = (request.method(), request.uri().path());
@@ -293,16 +293,16 @@ impl Exchange {
         request.extensions_mut().insert(id);
         let handled = async {
             match sandbox {
-                None => self.route(request).await,
+                None => Ok(self.route(request).await),
                 // Boxed, so that the future of every request does not reserve memory for a sandbox.
                 Some(sandbox) => {
                     Box::pin(sandbox.intercept(id.to_string(), request, |request| self.route(request))).await
                 }
             }
         };
-        let mut response = handled.instrument(span).await;
+        let mut response = handled.instrument(span).await?;
         response.headers_mut().insert(X_REQUEST_ID, id.header());
-        response
+        Ok(response)
     }
 
     /// Calls the handler of a request.

@@ -2,6 +2,7 @@
 
 mod clock;
 mod expect;
+mod faults;
 mod recording;
 mod timeline;
 mod tokens;
