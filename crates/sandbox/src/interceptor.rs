@@ -61,7 +61,8 @@ impl Interceptor {
     {
         let (parts, body) = request.into_parts();
         let started = self.monotonic();
-        let facts = self.facts(&parts).await;
+        // Boxed, so that the request does not reserve memory for the look-up while it is handled.
+        let facts = Box::pin(self.facts(&parts)).await;
         let (body, copied) = RequestCopy::new(body);
         let fault = self.0.faults().decide(facts.for_rules());
         let handled = handle(Request::from_parts(parts, body));

@@ -291,12 +291,15 @@ impl Exchange {
         let span = tracing::info_span!("request", %id, %client, %method, path);
         request.extensions_mut().insert(ClientAddress(client));
         request.extensions_mut().insert(id);
+        // Boxed, because a future that is passed on reserves its memory once for each function.
         let handled = async {
             match sandbox {
-                None => Ok(self.route(request).await),
-                // Boxed, so that the future of every request does not reserve memory for a sandbox.
+                None => Ok(Box::pin(self.route(request)).await),
                 Some(sandbox) => {
-                    Box::pin(sandbox.intercept(id.to_string(), request, |request| self.route(request))).await
+                    Box::pin(
+                        sandbox.intercept(id.to_string(), request, |request| Box::pin(self.route(request))),
+                    )
+                    .await
                 }
             }
         };
