@@ -30,6 +30,13 @@ pub fn stagedoor(arguments: &[&str]) -> Command {
     command
 }
 
+/// The same with its state files in `runtime`, so that commands find the sandboxes of one test only.
+pub fn stagedoor_in(runtime: &Path, arguments: &[&str]) -> Command {
+    let mut command = stagedoor(arguments);
+    command.env("XDG_RUNTIME_DIR", runtime);
+    command
+}
+
 /// Runs a command to its end.
 pub async fn run(mut command: Command) -> CommandOutput {
     let output = patiently("a command ends", command.output()).await.expect("the program starts");

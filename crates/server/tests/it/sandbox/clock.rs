@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use testkit::Request;
 
-use crate::cli::process::{Sandbox, run, stagedoor};
+use crate::cli::process::{Sandbox, run, stagedoor_in};
 
 const CLOCK: &str = "/sandbox/v1/clock";
 
@@ -61,12 +61,7 @@ async fn a_wrong_move_is_refused_by_its_field_and_changes_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn commands_find_the_sandbox_that_runs() {
     let folder = tempfile::tempdir().expect("a folder");
-    let runtime = folder.path().join("runtime");
-    let command = |arguments: &[&str]| {
-        let mut command = stagedoor(arguments);
-        command.env("XDG_RUNTIME_DIR", &runtime);
-        command
-    };
+    let command = |arguments: &[&str]| stagedoor_in(folder.path(), arguments);
     let none = run(command(&["clock"])).await;
     assert_eq!(none.status.code(), Some(3), "{}", none.stderr);
     assert!(none.stderr.contains("stagedoor dev"), "{}", none.stderr);

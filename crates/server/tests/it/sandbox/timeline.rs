@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use testkit::{Receiver, Reply, Request};
 
-use crate::cli::process::{Sandbox, run, stagedoor};
+use crate::cli::process::{Sandbox, run, stagedoor_in};
 
 const CLOCK: &str = "/sandbox/v1/clock";
 
@@ -184,12 +184,7 @@ async fn the_clock_moves_to_the_next_time_of_a_kind() {
 #[tokio::test(flavor = "multi_thread")]
 async fn commands_show_what_is_next_and_what_happened() {
     let folder = tempfile::tempdir().expect("a folder");
-    let runtime = folder.path().join("runtime");
-    let command = |arguments: &[&str]| {
-        let mut command = stagedoor(arguments);
-        command.env("XDG_RUNTIME_DIR", &runtime);
-        command
-    };
+    let command = |arguments: &[&str]| stagedoor_in(folder.path(), arguments);
     let mut dev = command(&["dev", "--json", "--listen", "127.0.0.1:0"]);
     dev.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::null());
     let sandbox = Sandbox::of(dev, folder.path().join("log")).await;
