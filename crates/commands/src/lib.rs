@@ -6,6 +6,7 @@
 //! | `failure` | why a command failed, and its exit code |
 //! | `secrets` | secrets from an option, the environment or a file |
 //! | `state_file` | the running sandboxes of this user |
+//! | `junit` | reports as JUnit XML |
 //! | `target` | which server a command talks to |
 //! | `clock` | `stagedoor clock` |
 //! | `logs` | `stagedoor logs` |
@@ -18,6 +19,7 @@ mod client;
 pub mod clock;
 pub mod drops;
 mod failure;
+pub mod junit;
 pub mod listen;
 pub mod logs;
 mod secrets;
