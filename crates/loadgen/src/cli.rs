@@ -49,7 +49,7 @@ EXAMPLES
 
   One hot channel with 1,000 sessions and 200 messages a second (200,000 deliveries), on a running server:
 
-    target/release/stagedoor dev --json --no-quota > world.json &
+    target/release/stagedoor dev --no-sandbox --json --no-quota > world.json &
     target/release/stagedoor-load --world world.json --pid $! --sessions 1000 --rate 200 --duration 30 --json";
 
 /// The call that publishes messages.
@@ -83,7 +83,7 @@ pub(crate) struct Cli {
     #[arg(long, conflicts_with = "spawn", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) pid: Option<u32>,
 
-    /// Starts this program as `dev --json --no-quota` on a free port with a temporary folder, restarts it
+    /// Starts this program as `dev --no-sandbox --json --no-quota` on a free port with a temporary folder, restarts it
     /// after the set-up, and stops it at the end.
     #[arg(long, value_name = "STAGEDOOR")]
     pub(crate) spawn: Option<PathBuf>,

@@ -26,7 +26,7 @@ const ROUND_GRACE: Duration = Duration::from_secs(30);
 
 const ABOUT: &str = "Makes one REST call on many connections, as fast as the server answers, and counts.";
 const MANUAL: &str = "\
-  The load starts its own server, as `stagedoor dev --no-quota`. With --baseline each round is followed by one against
+  The load starts its own server, as `stagedoor dev --no-sandbox --no-quota`. With --baseline each round is followed by one against
   that program, which must answer `GET /open/v1/users/me` with the same bytes:
 
     cargo build --release && cargo build --release -p web --examples

@@ -126,14 +126,15 @@ impl Own {
         Ok(Self { program: program.to_owned(), database_url: database_url.map(str::to_owned), data })
     }
 
-    /// Starts `stagedoor dev`, and returns its first line. A later start continues with the same world.
+    /// Starts `stagedoor dev` without the sandbox's record and faults, and returns its first line. A later start
+    /// continues with the same world.
     ///
     /// # Errors
     /// A sentence.
     pub(crate) fn start(&self) -> Result<(Spawned, String), String> {
         let mut command = Command::new(&self.program);
-        command.args(["dev", "--json", "--no-quota", "--listen", "127.0.0.1:0", "--log", "warn", "--data"]);
-        command.arg(self.data.path());
+        command.args(["dev", "--no-sandbox", "--json", "--no-quota", "--listen", "127.0.0.1:0"]);
+        command.args(["--log", "warn", "--data"]).arg(self.data.path());
         if let Some(url) = &self.database_url {
             command.env(DATABASE_URL, url);
         }
@@ -250,7 +251,9 @@ mod tests {
         let data = own.data.path().display();
         assert_eq!(
             line,
-            format!("dev --json --no-quota --listen 127.0.0.1:0 --log warn --data {data} postgres://x\n")
+            format!(
+                "dev --no-sandbox --json --no-quota --listen 127.0.0.1:0 --log warn --data {data} postgres://x\n"
+            )
         );
         let probe = Probe(Some(spawned.pid()));
         assert!(probe.memory().is_some() && probe.cpu().is_some());

@@ -35,7 +35,7 @@ const EVENTS: &str = "/platform/v1/events";
 
 const ABOUT: &str = "Claims rewards of many publishers, and measures the delay of their webhooks.";
 const MANUAL: &str = "\
-  The load starts its own server, as `stagedoor dev --no-quota`. The receivers are in this process; one more hangs, and
+  The load starts its own server, as `stagedoor dev --no-sandbox --no-quota`. The receivers are in this process; one more hangs, and
   never answers. With --waiting, that many messages for the hanging receiver are written first, and the server is
   restarted, so that its memory is that of a server with waiting messages.
 

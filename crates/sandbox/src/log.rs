@@ -14,7 +14,7 @@ use crate::time_text;
 
 /// Maximum number of kept records. The oldest ones are dropped first.
 pub const RECORDS_MAX: usize = 20_000;
-/// Maximum size of all kept records, in bytes of JSON.
+/// Maximum size of the fields of all kept records, in bytes of JSON.
 pub const RECORD_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// The kind of a record.
@@ -82,9 +82,26 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct Kept {
-    /// Each record with its size in bytes.
-    records: VecDeque<(Arc<Record>, usize)>,
+    records: VecDeque<Packed>,
     bytes: usize,
+}
+
+/// A kept record. Its fields are text, which takes a third of the memory of a map.
+#[derive(Clone, Debug)]
+struct Packed {
+    mark: u64,
+    at: Timestamp,
+    kind: RecordKind,
+    /// A JSON object.
+    fields: Arc<str>,
+}
+
+impl Packed {
+    fn unpack(&self) -> Arc<Record> {
+        // The text was made from a map of the same type.
+        let fields = serde_json::from_str(&self.fields).unwrap_or_default();
+        Arc::new(Record { mark: self.mark, at: self.at, kind: self.kind, fields })
+    }
 }
 
 impl Default for Log {
@@ -98,15 +115,15 @@ impl Log {
     /// Adds a record, and returns its mark.
     pub fn add(&self, record: NewRecord) -> u64 {
         let NewRecord { at, kind, fields } = record;
+        // A map of JSON values always has a text.
+        let fields: Arc<str> = serde_json::to_string(&fields).unwrap_or_default().into();
         let mut kept = self.0.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let mark = *self.0.latest.borrow() + 1;
-        let record = Record { mark, at, kind, fields };
-        let bytes = serde_json::to_vec(&record).map_or(0, |json| json.len());
-        kept.records.push_back((Arc::new(record), bytes));
-        kept.bytes += bytes;
+        kept.bytes += fields.len();
+        kept.records.push_back(Packed { mark, at, kind, fields });
         while kept.records.len() > RECORDS_MAX || kept.bytes > RECORD_BYTES_MAX {
-            let Some((_, bytes)) = kept.records.pop_front() else { break };
-            kept.bytes -= bytes;
+            let Some(oldest) = kept.records.pop_front() else { break };
+            kept.bytes -= oldest.fields.len();
         }
         // Under the lock, so that marks are in the order of the records.
         self.0.latest.send_replace(mark);
@@ -120,9 +137,12 @@ impl Log {
 
     /// The kept records after a mark, oldest first.
     pub fn after(&self, mark: u64) -> Vec<Arc<Record>> {
-        let kept = self.0.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let begin = kept.records.partition_point(|(record, _)| record.mark <= mark);
-        kept.records.range(begin..).map(|(record, _)| record.clone()).collect()
+        let packed: Vec<Packed> = {
+            let kept = self.0.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            let begin = kept.records.partition_point(|record| record.mark <= mark);
+            kept.records.range(begin..).cloned().collect()
+        };
+        packed.iter().map(Packed::unpack).collect()
     }
 
     /// Changes with every record. The value is the mark of the latest one.

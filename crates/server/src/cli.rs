@@ -26,6 +26,7 @@ use store::DatabaseUrl;
 
 use crate::config::{BusSettings, Settings, StoreSettings};
 use crate::hosts::Hosts;
+use crate::node::Environment;
 
 const ABOUT: &str = "The open API service of a live-streaming platform: REST, sign-in, realtime sessions.
 
@@ -164,6 +165,18 @@ pub struct DevOptions {
     /// ready.
     #[arg(long)]
     pub json: bool,
+
+    /// Leaves out the sandbox API, its record, its faults and its clock: for load tests. The seeded world then
+    /// runs on exactly what `serve` runs.
+    #[arg(long, env = "STAGEDOOR_NO_SANDBOX")]
+    pub no_sandbox: bool,
+}
+
+impl DevOptions {
+    /// The time, the randomness and the sandbox that the options ask for.
+    pub fn environment(&self) -> Environment {
+        if self.no_sandbox { Environment::system() } else { Environment::sandbox() }
+    }
 }
 
 /// `stagedoor serve`

@@ -99,7 +99,7 @@ async fn sandbox(options: &DevOptions) -> Result<(), String> {
     // The signals are handled before the temporary folder exists, so a signal cannot leave the folder behind.
     let mut stop = Signals::listen()?;
     let (settings, folder) = options.settings()?;
-    let Some(node) = or_stopped(&mut stop, Node::start(settings, Environment::sandbox())).await? else {
+    let Some(node) = or_stopped(&mut stop, Node::start(settings, options.environment())).await? else {
         return Ok(());
     };
     if let Some(exposure) = hosts::exposure(node.address()) {

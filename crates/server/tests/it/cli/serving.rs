@@ -120,11 +120,24 @@ async fn the_service_has_no_sandbox_api() {
     command.env("STAGEDOOR_OPERATOR_KEY", KEY);
     let (child, base_url) = serve(command, &folder).await;
     let api = Api::new(&base_url, KEY);
+    has_no_sandbox_api(&api).await;
+    stop(child).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sandbox_for_load_tests_has_no_sandbox_api() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let sandbox = Sandbox::start(folder.path(), &["--no-sandbox"]).await;
+    has_no_sandbox_api(&sandbox.api).await;
+    sandbox.signal("TERM").await;
+    sandbox.end().await;
+}
+
+async fn has_no_sandbox_api(api: &Api) {
     for path in ["clock", "trigger/chat", "faults", "worlds", "log", "expect", ""] {
         let path = format!("/sandbox/v1/{path}");
         for request in [Request::get(&path), Request::post(&path), Request::delete(&path)] {
             assert_eq!(api.operator(request).await.status, 404, "{path}");
         }
     }
-    stop(child).await;
 }
