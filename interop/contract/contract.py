@@ -124,6 +124,8 @@ def the_server_keeps_its_contract():
     command = [
         str(Path(sys.executable).with_name("schemathesis")), "--config-file", str(config), "run", f"{BASE}/openapi.json",
         "--checks", ",".join(CHECKS), "--phases", "examples,coverage,fuzzing", "--mode", "all",
+        # Random calls of the sandbox API would move the clock and inject faults into the other calls.
+        "--exclude-path-regex", "^/sandbox/",
         "--max-examples", str(EXAMPLES), "--seed", SEED, "--continue-on-failure", "--warnings", "off",
         "--suppress-health-check", "all", "--generation-database", "none", "--request-timeout", "10",
     ]  # fmt: skip

@@ -40,6 +40,8 @@ pub enum Failure {
         message: String,
         /// Seconds until the call may be repeated.
         retry_after_s: Option<u64>,
+        /// Further content of the refusal.
+        content: Value,
     },
     /// There was no answer, or the answer does not have the form of Stagedoor's answers.
     Unreachable(String),
@@ -95,14 +97,30 @@ impl Server {
         body: Option<&Value>,
         patience: Duration,
     ) -> Result<Value, Failure> {
-        let text = body.map(Value::to_string).unwrap_or_default();
-        let request = Request::builder().method(method).uri(path).body(Full::new(Bytes::from(text)));
+        let mut headers = headers;
+        if body.is_some() {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        }
+        headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+        let body = Bytes::from(body.map(Value::to_string).unwrap_or_default());
+        self.read(&self.ask(method, path, headers, body, patience).await?)
+    }
+
+    /// Makes a request, and returns its whole answer. `patience` extends the deadline of 15 seconds.
+    ///
+    /// # Errors
+    /// [`Failure::Unreachable`].
+    pub async fn ask(
+        &self,
+        method: Method,
+        path: &str,
+        headers: HeaderMap,
+        body: Bytes,
+        patience: Duration,
+    ) -> Result<Answer, Failure> {
+        let request = Request::builder().method(method).uri(path).body(Full::new(body));
         let mut request = request.map_err(|error| Failure::Unreachable(error.to_string()))?;
         *request.headers_mut() = headers;
-        if body.is_some() {
-            request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        }
-        request.headers_mut().insert(ACCEPT, HeaderValue::from_static("application/json"));
         let agent = concat!("stagedoor/", env!("CARGO_PKG_VERSION"));
         request.headers_mut().insert(USER_AGENT, HeaderValue::from_static(agent));
         let authority = self.base.split_once("://").map_or(self.base.as_str(), |(_, rest)| rest);
@@ -110,7 +128,7 @@ impl Server {
         request.headers_mut().insert(HOST, host);
         let answer = tokio::time::timeout(CALL_DEADLINE + patience, self.exchange(request)).await;
         let late = |_| Failure::Unreachable(format!("{} did not answer in time", self.base));
-        self.read(&answer.map_err(late)??)
+        answer.map_err(late)?
     }
 
     /// Makes one exchange. The connection ends with the answer, or when the caller stops waiting, which the
@@ -123,6 +141,13 @@ impl Server {
         let connection = Connection::open(stream, tls, LIMITS).await;
         let mut connection = connection.map_err(|error| self.unreachable(&error))?;
         connection.send(request).await.map_err(|error| self.unreachable(&error))
+    }
+
+    /// Why an answer is no success.
+    pub fn refusal(&self, answer: &Answer) -> Failure {
+        let status = answer.status;
+        let unexpected = || Failure::Unreachable(format!("{} answered {status}", self.base));
+        self.read(answer).err().unwrap_or_else(unexpected)
     }
 
     fn unreachable(&self, error: &dyn fmt::Display) -> Failure {
@@ -143,7 +168,8 @@ impl Server {
         let message = envelope["message"].as_str().unwrap_or_default().to_owned();
         let retry_after = answer.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok());
         let retry_after_s = retry_after.and_then(|seconds| seconds.parse().ok());
-        Err(Failure::Refused { status, message, retry_after_s })
+        let content = envelope.remove("content").unwrap_or_default();
+        Err(Failure::Refused { status, message, retry_after_s, content })
     }
 }
 

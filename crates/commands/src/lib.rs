@@ -6,27 +6,41 @@
 //! | `failure` | why a command failed, and its exit code |
 //! | `secrets` | secrets from an option, the environment or a file |
 //! | `state_file` | the running sandboxes of this user |
-//! | `junit` | reports as JUnit XML |
 //! | `target` | which server a command talks to |
+//! | `junit` | reports as JUnit XML |
 //! | `clock` | `stagedoor clock` |
+//! | `env` | `stagedoor env` |
+//! | `expect` | `stagedoor expect` |
+//! | `explain` | `stagedoor explain` |
+//! | `open` | `stagedoor open` |
 //! | `logs` | `stagedoor logs` |
 //! | `token` | `stagedoor token` |
 //! | `trigger` | `stagedoor trigger` |
 //! | `drops` | `stagedoor drops` |
-//! | `listen` | `stagedoor webhook listen` |
+//! | `webhook_listen` | `stagedoor webhook listen`: the messages to a webhook |
+//! | `session_listen` | `stagedoor listen`: the events of a session |
+//! | `polling` | a session over long polling |
+//! | `event_line` | an event of a session as a line of text |
 
 mod client;
 pub mod clock;
 pub mod drops;
+pub mod env;
+mod event_line;
+pub mod expect;
+pub mod explain;
 mod failure;
 pub mod junit;
-pub mod listen;
 pub mod logs;
+pub mod open;
+mod polling;
 mod secrets;
+pub mod session_listen;
 pub mod state_file;
 mod target;
 pub mod token;
 pub mod trigger;
+pub mod webhook_listen;
 
 pub use failure::CommandFailure;
 pub use secrets::secret;

@@ -112,15 +112,27 @@ impl Target {
         body: Option<&Value>,
         patience: Duration,
     ) -> Result<Value, CommandFailure> {
+        let answered = self.attempt(method, path, body, patience).await;
+        answered.map_err(|failure| self.explained(failure))
+    }
+
+    /// The same with the refusal as it came.
+    ///
+    /// # Errors
+    /// [`Failure`].
+    pub async fn attempt(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+        patience: Duration,
+    ) -> Result<Value, Failure> {
         let headers = HeaderMap::from_iter([(AUTHORIZATION, self.key.clone())]);
-        self.server
-            .call(method, path, headers, body, patience)
-            .await
-            .map_err(|failure| self.explained(failure))
+        self.server.call(method, path, headers, body, patience).await
     }
 
     /// The failure and its remedy.
-    fn explained(&self, failure: Failure) -> CommandFailure {
+    pub fn explained(&self, failure: Failure) -> CommandFailure {
         let base = self.server.base();
         match &failure {
             Failure::Unreachable(why) => CommandFailure::Unreachable(format!("{why}\n{NONE_RUNS}")),

@@ -126,8 +126,8 @@ impl Own {
         Ok(Self { program: program.to_owned(), database_url: database_url.map(str::to_owned), data })
     }
 
-    /// Starts `stagedoor dev` without the sandbox's record and faults, and returns its first line. A later start
-    /// continues with the same world.
+    /// Starts `stagedoor dev` without the sandbox's record and faults, and returns its first line. A later
+    /// start continues with the same world.
     ///
     /// # Errors
     /// A sentence.

@@ -5,10 +5,14 @@ mod access;
 mod answer;
 mod body;
 mod clock;
+mod environment;
 mod expect;
+mod explain;
 mod faults;
 mod log;
 mod names;
+mod openapi;
+mod sign_in;
 mod tokens;
 mod trigger;
 
@@ -18,6 +22,7 @@ use axum::routing::{delete, get, post};
 use bytes::Bytes;
 use domain::secret::SecretHash;
 use http::{Request, Response, StatusCode};
+use serde_json::Value;
 
 use crate::interceptor::{Cut, Interceptor};
 use crate::request_copy::RequestCopy;
@@ -31,6 +36,7 @@ const PREFIX: &str = "/sandbox/v1";
 #[derive(Clone)]
 pub struct Api {
     routes: Router,
+    document: Router,
     interceptor: Interceptor,
 }
 
@@ -46,8 +52,9 @@ impl std::fmt::Debug for Api {
 }
 
 impl Api {
-    /// The API of a sandbox, for callers with the operator's key.
-    pub fn new(sandbox: Sandbox, operator_key: SecretHash) -> Self {
+    /// The API of a sandbox, for callers with the operator's key. `document` makes the OpenAPI document of
+    /// the service, to which the sandbox adds its calls.
+    pub fn new(sandbox: Sandbox, operator_key: SecretHash, document: fn() -> Value) -> Self {
         let routes = Router::new()
             .route("/sandbox/v1/clock", get(clock::show).post(clock::steer))
             .route("/sandbox/v1/clock/next", get(clock::next))
@@ -58,17 +65,24 @@ impl Api {
             .route("/sandbox/v1/trigger", get(trigger::list))
             .route("/sandbox/v1/trigger/{kind}", post(trigger::run))
             .route("/sandbox/v1/tokens", post(tokens::issue))
+            .route("/sandbox/v1/explain", get(explain::show))
+            .route("/sandbox/v1/sign-in", get(sign_in::show))
+            .route("/sandbox/v1/environment", post(environment::collect))
             .fallback(|| async { Problem::new(StatusCode::NOT_FOUND, "NOT_FOUND") })
             .method_not_allowed_fallback(|| async {
                 Problem::new(StatusCode::METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED")
             });
         let interceptor = Interceptor::new(sandbox.clone());
-        Self { routes: access::layer(routes, operator_key).with_state(sandbox), interceptor }
+        let routes = access::layer(routes, operator_key).with_state(sandbox);
+        Self { routes, document: openapi::route(document), interceptor }
     }
 
     /// The router of a path, if the path belongs to this API.
     pub fn router(&self, path: &str) -> Option<Router> {
-        is_own(path).then(|| self.routes.clone())
+        match path {
+            openapi::PATH => Some(self.document.clone()),
+            path => is_own(path).then(|| self.routes.clone()),
+        }
     }
 
     /// Answers a request of the node by its handler, injects a fault if a rule says so, and records both. The

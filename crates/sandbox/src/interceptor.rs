@@ -82,6 +82,7 @@ impl Interceptor {
             Some(answer) => Ok(record_answer(answer, &mut fields).await),
             None => Err(Cut),
         };
+        self.0.refusals().note(&fields, self.monotonic());
         self.0.log().add(NewRecord { at: self.0.clock().now(), kind: RecordKind::Request, fields });
         let answer = answer?;
         match fault {

@@ -10,9 +10,11 @@
 //! | `clock` | moves the clock |
 //! | `timeline` | runs what becomes due while the clock is moved |
 //! | `interceptor` | stands around every request of the node: injects its faults, and records it |
+//! | `explain` | what an id or a word is, and what to do next |
 //! | `fault` | the rules of faults, and their decisions |
 //! | `fault_rules` | the list of these rules |
 //! | `truncated` | an answer that ends early |
+//! | `refusals` | a line of the log for each refused request |
 //! | `request_copy` | a copy of the beginning of a request's body |
 //! | `mask` | masks secrets before they are recorded |
 //! | `filter` | finds records by their kind and their fields |
@@ -21,6 +23,7 @@
 //! | `http` | the sandbox API |
 
 mod clock;
+mod explain;
 mod fault;
 mod fault_rules;
 mod filter;
@@ -28,6 +31,7 @@ mod http;
 mod interceptor;
 mod log;
 mod mask;
+mod refusals;
 mod request_copy;
 mod sandbox;
 mod time_text;

@@ -1,7 +1,9 @@
 //! The handle of a sandbox, shared by its API and its fault points.
 
-use std::sync::{Arc, OnceLock};
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock, PoisonError};
 
+use domain::secret::ClientSecret;
 use gateway::Gateway;
 use jobs::webhooks::Settler;
 use service::{SandboxClock, Service};
@@ -9,6 +11,7 @@ use tokio::sync::{Mutex, MutexGuard};
 
 use crate::fault_rules::FaultRules;
 use crate::log::Log;
+use crate::refusals::RefusalLog;
 
 /// A sandbox. Cheap to clone. It exists before its service, because the service stands on its clock.
 #[derive(Clone, Debug)]
@@ -21,6 +24,9 @@ struct Inner {
     /// One move of the clock at a time.
     moving: Mutex<()>,
     faults: FaultRules,
+    refusals: RefusalLog,
+    /// The store has only hashes of the secrets.
+    client_secrets: std::sync::Mutex<BTreeMap<String, ClientSecret>>,
     parts: OnceLock<Parts>,
 }
 
@@ -45,6 +51,8 @@ impl Sandbox {
             log: Log::default(),
             moving: Mutex::default(),
             faults: FaultRules::default(),
+            refusals: RefusalLog::default(),
+            client_secrets: std::sync::Mutex::default(),
             parts: OnceLock::new(),
         }))
     }
@@ -72,6 +80,21 @@ impl Sandbox {
     /// The fault rules.
     pub(crate) fn faults(&self) -> &FaultRules {
         &self.0.faults
+    }
+
+    /// The log of refused requests.
+    pub(crate) fn refusals(&self) -> &RefusalLog {
+        &self.0.refusals
+    }
+
+    /// The known secrets by the id of their application: those of the seed, and those that the sandbox made.
+    pub fn client_secrets(&self) -> BTreeMap<String, ClientSecret> {
+        self.0.client_secrets.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Remembers a secret of an application.
+    pub fn remember_client_secret(&self, client_id: String, secret: ClientSecret) {
+        self.0.client_secrets.lock().unwrap_or_else(PoisonError::into_inner).insert(client_id, secret);
     }
 
     /// The parts of the running node; `None` until it runs.

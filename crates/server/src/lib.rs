@@ -14,9 +14,10 @@ mod malformed;
 pub mod metrics;
 pub mod node;
 mod proxies;
+mod reserved;
 mod telemetry;
 mod webhooks;
 
 pub use config::{BusSettings, Settings, StoreSettings};
 pub use node::{Environment, Node};
-pub use telemetry::init as init_telemetry;
+pub use telemetry::{DEV_LOG, SERVE_LOG, init as init_telemetry};

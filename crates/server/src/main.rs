@@ -4,9 +4,10 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use commands::CommandFailure;
-use commands::listen::WebhookCommand;
+use commands::webhook_listen::WebhookCommand;
 use rustix::process::{Resource, Rlimit, setrlimit};
 use server::cli::{Cli, Command, DevOptions};
+use server::dev::Start;
 use server::{Environment, Node, Settings, dev, hosts};
 use tikv_jemallocator::Jemalloc;
 use tokio::runtime::Runtime;
@@ -48,22 +49,42 @@ fn run(cli: Cli) -> Result<(), CommandFailure> {
             print!("{}", runtime()?.block_on(commands::token::run(&options))?);
             Ok(())
         }
+        Command::Env(options) => {
+            print!("{}", runtime()?.block_on(commands::env::run(&options))?);
+            Ok(())
+        }
+        Command::Listen(options) => runtime()?.block_on(async {
+            let mut stop = Signals::listen()?;
+            commands::session_listen::run(&options, stop.next()).await
+        }),
+        Command::Expect(options) => {
+            print!("{}", runtime()?.block_on(commands::expect::run(&options))?);
+            Ok(())
+        }
+        Command::Open(options) => {
+            print!("{}", runtime()?.block_on(commands::open::run(&options))?);
+            Ok(())
+        }
+        Command::Explain(options) => {
+            print!("{}", runtime()?.block_on(commands::explain::run(&options))?);
+            Ok(())
+        }
         Command::Drops(command) => {
             print!("{}", runtime()?.block_on(commands::drops::run(&command))?);
             Ok(())
         }
         Command::Webhook(WebhookCommand::Listen(options)) => runtime()?.block_on(async {
             let mut stop = Signals::listen()?;
-            commands::listen::run(&options, stop.next()).await.map_err(CommandFailure::from)
+            commands::webhook_listen::run(&options, stop.next()).await.map_err(CommandFailure::from)
         }),
         Command::Serve(options) => {
-            server::init_telemetry(&options.common.log)?;
+            server::init_telemetry(options.common.log_filter(server::SERVE_LOG))?;
             let settings = options.settings()?;
             forbid_core_dumps();
             runtime()?.block_on(serve(settings)).map_err(CommandFailure::from)
         }
         Command::Dev(options) => {
-            server::init_telemetry(&options.common.log)?;
+            server::init_telemetry(options.common.log_filter(server::DEV_LOG))?;
             runtime()?.block_on(sandbox(&options)).map_err(CommandFailure::from)
         }
     }
@@ -111,7 +132,8 @@ async fn sandbox(options: &DevOptions) -> Result<(), String> {
             println!("{}", world.json());
             tracing::info!(address = %node.address(), "stagedoor serves");
         } else {
-            println!("{}", world.text());
+            let start = Start { name: &options.name, kept: folder.kept(), has_api: !options.no_sandbox };
+            print!("{}", world.text(&start));
         }
         stop.next().await;
     }

@@ -11,7 +11,6 @@ use sandbox::{Api, Parts, Sandbox};
 use service::nodes::{Membership, Roles};
 use service::{Clock, ClockMode, Entropy, SandboxClock, Service, ServiceDeps};
 use store::{Options, Store, StoreError, Target};
-use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use web::{Served, Web};
@@ -23,12 +22,9 @@ use crate::hosts::HostFilter;
 use crate::listener::{self, Edges, Phase};
 use crate::metrics::NodeMetrics;
 use crate::proxies::Proxies;
+use crate::reserved::Reserved;
 use crate::webhooks::Webhooks;
 
-/// Maximum number of connections that the system accepts in advance. When all clients reconnect at once, each
-/// further connection waits a second for its next try. Linux uses the smaller of this and
-/// `net.core.somaxconn`.
-const ACCEPT_QUEUE_MAX: u32 = 4_096;
 /// Deadline for closing the sockets. REST continues during that time.
 const DRAIN_WITHIN: Duration = Duration::from_secs(3);
 /// Deadline for running requests: a little longer than the store's deadline for one request.
@@ -87,14 +83,17 @@ impl Node {
     /// # Errors
     /// A sentence for the operator: for example, the address is in use, or the store cannot be opened.
     pub async fn start(settings: Settings, environment: Environment) -> Result<Self, String> {
+        // First of all, because an occupied address is the usual mistake. Until `listen` the system refuses
+        // connections.
+        let reserved = Reserved::new("--listen", settings.listen)?;
+        let platform = settings.platform_listen.map(|listen| Reserved::new("--platform-listen", listen));
+        let platform = platform.transpose()?;
         let room = Room::claim();
         let (store, alone) = open_store(&settings).await?;
-        let (listener, address) = bind(settings.listen)?;
-        let platform = match settings.platform_listen {
-            Some(listen) => Some(bind(listen)?),
-            None => None,
-        };
-        let platform_address = platform.as_ref().map(|(_, address)| *address);
+        let address = reserved.address;
+        let listener = reserved.listen()?;
+        let platform_address = platform.as_ref().map(|reserved| reserved.address);
+        let platform = platform.map(Reserved::listen).transpose()?;
         let base_url = settings.base_url.clone().unwrap_or_else(|| format!("http://{address}"));
         let node = NodeId::generate(environment.clock.now(), environment.entropy.bytes());
         let bus = open_bus(&settings.bus, &node, &environment).await?;
@@ -155,7 +154,7 @@ impl Node {
             listener::serve(listener, connections.clone(), edges, phases.clone(), REQUESTS_GRACE)
         };
         listeners.spawn(serve(listener, open));
-        if let Some((listener, _)) = platform {
+        if let Some(listener) = platform {
             listeners.spawn(serve(listener, edges(None, Served::Platform, false)));
         }
         Ok(Self {
@@ -203,6 +202,11 @@ impl Node {
         self.gateway.as_ref()
     }
 
+    /// The sandbox; `None` outside of `stagedoor dev`.
+    pub fn sandbox(&self) -> Option<&Sandbox> {
+        self.sandbox.as_ref()
+    }
+
     /// Stops in steps. First `/health/ready` fails, and the node serves for the drain delay. Then the sockets
     /// are closed while REST continues. Then no connection is accepted, and running requests and webhook
     /// attempts are finished. Last, the store is closed. In every case this takes less than 8 seconds beyond
@@ -248,17 +252,6 @@ impl Node {
             tracing::warn!("failed to close the store before the deadline: acknowledged writes are safe");
         }
     }
-}
-
-fn bind(listen: SocketAddr) -> Result<(TcpListener, SocketAddr), String> {
-    let failed = |error: std::io::Error| format!("cannot listen on {listen}: {error}");
-    let socket = if listen.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }.map_err(failed)?;
-    // With SO_REUSEADDR a restarted node can listen while connections of the old process are closing.
-    socket.set_reuseaddr(true).map_err(failed)?;
-    socket.bind(listen).map_err(failed)?;
-    let listener = socket.listen(ACCEPT_QUEUE_MAX).map_err(failed)?;
-    let address = listener.local_addr().map_err(failed)?;
-    Ok((listener, address))
 }
 
 /// Registers the node. On a full disk the node serves reads, and registers when there is room.
@@ -364,7 +357,7 @@ fn sandbox_api(environment: &Environment, settings: &Settings, parts: Parts) -> 
     let sandbox = environment.sandbox.as_ref()?;
     let operator_key = settings.operator_key.as_ref()?.hash();
     sandbox.attach(parts);
-    Some(Api::new(sandbox.clone(), operator_key))
+    Some(Api::new(sandbox.clone(), operator_key, web::documents::openapi))
 }
 
 fn web_config(settings: &Settings, base_url: &str) -> web::Config {

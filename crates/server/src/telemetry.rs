@@ -2,6 +2,11 @@
 
 use tracing_subscriber::EnvFilter;
 
+/// What `serve` logs without `--log`.
+pub const SERVE_LOG: &str = "info";
+/// What `dev` logs without `--log`: what its developer needs to know. Its own log has each refused request.
+pub const DEV_LOG: &str = "info,store=warn,gateway=warn,server::descriptors=warn";
+
 /// Starts logging with a filter.
 ///
 /// # Errors

@@ -54,7 +54,7 @@ async fn finish(State(web): State<Web>, mut request: Request, next: Next) -> Res
         give_reason(reason, response.headers_mut());
     }
     traffic.answered(place, response.status(), web.service().clock().monotonic().saturating_sub(began));
-    log(&web, response.status(), reason.as_ref());
+    log(response.status(), reason.as_ref());
     if !matches!(refusal, Some(Refusal::Cap(_))) {
         charged.describe(&web, client, response.headers_mut());
     }
@@ -88,12 +88,10 @@ fn give_reason(reason: &Reason, headers: &mut HeaderMap) {
     }
 }
 
-/// Logs an answer. In the sandbox refusals are logged at level info, because the reader of the log is the
-/// developer whose request was refused.
-fn log(web: &Web, status: StatusCode, reason: Option<&Reason>) {
+/// Logs an answer.
+fn log(status: StatusCode, reason: Option<&Reason>) {
     let status = status.as_u16();
     match reason {
-        Some(reason) if web.config().sandbox => tracing::info!(status, %reason, "refused"),
         Some(reason) => tracing::debug!(status, %reason, "answered"),
         None => tracing::debug!(status, "answered"),
     }

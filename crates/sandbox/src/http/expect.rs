@@ -40,7 +40,7 @@ pub(super) struct Expectation {
 }
 
 /// The records that fulfil an expectation.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Fulfilled {
     /// The records, oldest first.
     data: Vec<Arc<Record>>,

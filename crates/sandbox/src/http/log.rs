@@ -8,6 +8,7 @@ use axum::extract::{RawQuery, State};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use http::{HeaderMap, HeaderValue, header};
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 
@@ -35,8 +36,8 @@ struct Wanted {
 }
 
 /// A part of the log.
-#[derive(Debug, Serialize)]
-struct Excerpt {
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Excerpt {
     /// The records, oldest first.
     data: Vec<Arc<Record>>,
     /// Where the log goes on: the value of `after` for the next call.

@@ -1,10 +1,14 @@
 //! `POST /sandbox/v1/tokens`: a sign-in without its pages.
 
 use axum::extract::State;
+use domain::ChannelId;
+use domain::application::Application;
 use http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use service::Service;
 use service::sign_in::SignInRequest;
+use service::tokens::IssuedTokens;
 
 use super::answer::{Answer, Content, Problem};
 use super::body::JsonBody;
@@ -36,13 +40,23 @@ pub(super) struct Issued {
     scopes: Vec<&'static str>,
 }
 
+/// A sign-in that was done.
+pub(super) struct SignedIn {
+    /// The application.
+    pub application: Application,
+    /// The first redirect address of the application.
+    pub redirect_uri: String,
+    /// The user.
+    pub user: ChannelId,
+    /// The new tokens.
+    pub tokens: IssuedTokens,
+}
+
 /// Signs a user in to an application, through the operations of the sign-in pages.
-pub(super) async fn issue(
-    State(sandbox): State<Sandbox>,
-    JsonBody(wanted): JsonBody<SignInFields>,
-) -> Answer<Issued> {
-    let starting = || Problem::new(StatusCode::SERVICE_UNAVAILABLE, "the sandbox still starts: try again");
-    let service = &sandbox.parts().ok_or_else(starting)?.service;
+///
+/// # Errors
+/// A name is unknown, or the application has no redirect address.
+pub(super) async fn sign_in(service: &Service, wanted: SignInFields) -> Result<SignedIn, Problem> {
     let user = match wanted.user {
         Some(name) => names::channel(service, "user", &name).await?,
         None => names::first_person(service, "user").await?,
@@ -55,15 +69,27 @@ pub(super) async fn issue(
     let rule = format!("{} needs a redirect address first", application.client_id);
     let redirect_uri =
         details.redirect_uris.into_iter().next().ok_or_else(|| Problem::invalid("client", rule))?;
-    let request = SignInRequest { application, redirect_uri: redirect_uri.clone(), state: STATE.to_owned() };
+    let request = SignInRequest { application, redirect_uri, state: STATE.to_owned() };
     let code = service.consent(&request, &user).await?;
-    let issued = service.exchange_code(&request.application, code.expose(), STATE).await?;
+    let tokens = service.exchange_code(&request.application, code.expose(), STATE).await?;
+    let SignInRequest { application, redirect_uri, .. } = request;
+    Ok(SignedIn { application, redirect_uri, user, tokens })
+}
+
+/// `POST /sandbox/v1/tokens`.
+pub(super) async fn issue(
+    State(sandbox): State<Sandbox>,
+    JsonBody(wanted): JsonBody<SignInFields>,
+) -> Answer<Issued> {
+    let starting = || Problem::new(StatusCode::SERVICE_UNAVAILABLE, "the sandbox still starts: try again");
+    let service = &sandbox.parts().ok_or_else(starting)?.service;
+    let SignedIn { application, redirect_uri, user, tokens } = sign_in(service, wanted).await?;
     Ok(Content(Issued {
-        client_id: request.application.client_id.to_string(),
+        client_id: application.client_id.to_string(),
         channel_id: user.to_string(),
         redirect_uri,
-        access_token: issued.access.expose().to_owned(),
-        refresh_token: issued.refresh.expose().to_owned(),
-        scopes: issued.scopes.iter().map(domain::Scope::name).collect(),
+        access_token: tokens.access.expose().to_owned(),
+        refresh_token: tokens.refresh.expose().to_owned(),
+        scopes: tokens.scopes.iter().map(domain::Scope::name).collect(),
     }))
 }

@@ -151,6 +151,11 @@ const KINDS: &[Kind] = &[
     },
 ];
 
+/// The names of the kinds.
+pub(super) fn names() -> Vec<&'static str> {
+    KINDS.iter().map(|kind| kind.name).collect()
+}
+
 /// The kinds with their fields as text, for the help of the command line.
 pub(super) fn help() -> String {
     let kind = |kind: &Kind| {

@@ -8,11 +8,11 @@ mod world;
 
 use std::path::Path;
 
-use domain::secret::OperatorKey;
+use domain::secret::{ClientSecret, OperatorKey};
 
 use crate::Node;
 
-pub use world::World;
+pub use world::{Start, World};
 
 /// The operator's key of the world in `folder`. The first start generates it.
 ///
@@ -46,5 +46,11 @@ pub async fn seed(node: &Node, folder: &Path) -> Result<World, String> {
     seed::seed_world(node.service(), &notes)
         .await
         .map_err(|error| format!("failed to seed the world: {error}"))?;
+    if let Some(sandbox) = node.sandbox() {
+        for (client_id, secret) in &notes.client_secrets {
+            let secret = ClientSecret::presented(secret).ok_or("the notes of the world are damaged")?;
+            sandbox.remember_client_secret(client_id.clone(), secret);
+        }
+    }
     World::describe(node, &notes).await.map_err(|error| format!("failed to describe the world: {error}"))
 }

@@ -69,9 +69,9 @@ const BROADCASTS: [(usize, &str, &str, &[&str]); 3] = [
 ];
 
 /// The one campaign.
-pub(super) const CAMPAIGN: &str = "first-voyage";
+const CAMPAIGN: &str = "first-voyage";
 /// (id, name, minutes to watch), of the one campaign
-pub(super) const REWARDS: [(&str, &str, i64); 3] =
+const REWARDS: [(&str, &str, i64); 3] =
     [("compass", "별빛 나침반", 0), ("sail", "은하수 돛", 0), ("lighthouse", "새벽 등대", 30)];
 
 /// Creates the missing parts.

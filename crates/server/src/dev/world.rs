@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::path::Path;
 
 use commands::state_file::{self, RunningSandbox, StateFile};
 use domain::{ChannelId, ClientId};
@@ -12,9 +13,22 @@ use service::{Error, Service};
 
 use super::applications::{APPLICATIONS, SeededApplication};
 use super::notes::Notes;
-use super::seed::{CAMPAIGN, PASSWORD, PEOPLE, REWARDS};
+use super::seed::{PASSWORD, PEOPLE};
 use crate::Node;
 use crate::hosts::exposure;
+
+/// How a sandbox was started.
+pub struct Start<'a> {
+    /// The name of the sandbox.
+    pub name: &'a str,
+    /// The folder in which its world is kept.
+    pub kept: Option<&'a Path>,
+    /// Whether it has the sandbox API, which the commands need.
+    pub has_api: bool,
+}
+
+/// Number of people in a row of the overview.
+const PEOPLE_IN_A_ROW: usize = 4;
 
 /// The description of a world: its addresses and every secret. Only a sandbox may be described.
 #[derive(Serialize)]
@@ -116,101 +130,70 @@ impl World {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// The description as text, with five commands to try at its end.
-    pub fn text(&self) -> String {
+    /// The description as text that fits on one screen, with three commands to try at its end.
+    pub fn text(&self, start: &Start<'_>) -> String {
         let mut out = String::new();
         // Writing into a String cannot fail.
-        let _ = self.write(&mut out);
+        let _ = self.write(&mut out, start);
         out
     }
 
-    fn write(&self, out: &mut String) -> std::fmt::Result {
-        writeln!(out, "Stagedoor is a world on your laptop now. Ctrl-C ends it.\n")?;
+    fn write(&self, out: &mut String, start: &Start<'_>) -> std::fmt::Result {
+        let Self { base_url, platform_url, operator_key, .. } = self;
+        writeln!(out, "Stagedoor runs a sandbox: the whole service, with a small world. Ctrl-C ends it.\n")?;
         if let Some(exposure) = &self.exposure {
             writeln!(out, "  WARNING: {exposure}.\n")?;
         }
-        writeln!(out, "  REST and sockets  {}", self.base_url)?;
-        writeln!(
-            out,
-            "  sign-in           {}/account-interlock?clientId=…&redirectUri=…&state=…",
-            self.auth_url
-        )?;
-        writeln!(
-            out,
-            "  platform API      {}/platform/v1   operator key {}\n",
-            self.platform_url, self.operator_key
-        )?;
-        for application in &self.applications {
-            writeln!(out, "  application {:<6} secret {}", application.client_id, application.client_secret)?;
+        writeln!(out, "  Documentation  {base_url}/docs")?;
+        writeln!(out, "  Sign in        {}", self.sign_in_url())?;
+        writeln!(out, "  API            {base_url}/open/v1, {platform_url}/platform/v1")?;
+        writeln!(out, "  Operator key   {operator_key}")?;
+        for ApplicationEntry { client_id, client_secret, .. } in &self.applications {
+            writeln!(out, "  Application    {client_id:<6} secret {client_secret}")?;
         }
-        writeln!(out, "  redirect address  {}\n", self.applications[0].redirect_uris.join(" or "))?;
-        writeln!(out, "  people (password {PASSWORD}), with an access token of demo:")?;
-        for user in &self.users {
-            let token = user.tokens.get("demo").map_or("", |tokens| tokens.access_token.as_str());
-            writeln!(out, "    {:<16} {token}  {}", user.login, user.channel_name)?;
+        for (row, users) in self.users.chunks(PEOPLE_IN_A_ROW).enumerate() {
+            let label = if row == 0 { "People" } else { "" };
+            let logins: Vec<&str> = users.iter().map(|user| user.login.as_str()).collect();
+            writeln!(out, "  {label:<13}  {}", logins.join("  "))?;
         }
-        self.write_what_to_try(out)
+        writeln!(out, "                 password {PASSWORD}\n")?;
+        match start.kept {
+            Some(folder) => writeln!(out, "  The world is kept in {}.\n", folder.display())?,
+            None => writeln!(
+                out,
+                "  The world is deleted at the end. With `--data FOLDER` it is kept, with its keys.\n"
+            )?,
+        }
+        if start.has_api { self.write_what_to_try(out, start.name) } else { Ok(()) }
     }
 
-    /// Commands that can be pasted into a shell. Their secrets come from the environment, because other users
-    /// of the machine can read the command line of every process.
-    fn write_what_to_try(&self, out: &mut String) -> std::fmt::Result {
-        let Self { base_url, platform_url, operator_key, users, .. } = self;
-        let (streamer, viewer) = (&users[0].channel_id, &users[users.len() - 1].channel_id);
-        let token = users[0].tokens.get("demo").map_or("", |tokens| tokens.access_token.as_str());
-        let publisher = &self.applications[self.applications.len() - 1];
-        let (client_id, client_secret) = (&publisher.client_id, &publisher.client_secret);
-        let (reward, _, minutes) = REWARDS[REWARDS.len() - 1];
-        let stagedoor = super::program::command();
-        let receive = socket_recipe(base_url);
-        writeln!(
-            out,
-            "
-Five things to try. Type this into another terminal first:
-
-  export TOKEN={token}
-  export STAGEDOOR_OPERATOR_KEY={operator_key}
-  export STAGEDOOR_CLIENT_ID={client_id} STAGEDOOR_CLIENT_SECRET={client_secret}
-
-1. Who am I?
-
-  echo \"Authorization: Bearer $TOKEN\" | curl -s -H @- {base_url}/open/v1/users/me
-
-2. Receive chat (needs Node.js 18, and once: npm install socket.io-client@2.0.3). `kill %1` ends it:
-
-  node -e '{receive}' &
-
-3. Make a viewer say hello:
-
-  echo \"Authorization: Bearer $STAGEDOOR_OPERATOR_KEY\" |
-    curl -s -H @- {platform_url}/platform/v1/channels/{streamer}/chats \\
-      -H 'Content-Type: application/json' -d '{{\"senderChannelId\":\"{viewer}\",\"message\":\"안녕하세요 👋\"}}'
-
-4. Let the viewer watch until the reward {reward} of {CAMPAIGN} can be claimed:
-
-  {stagedoor} drops watch --server {platform_url} --channel {streamer} --viewer {viewer} --minutes {minutes}
-
-5. Receive a publisher's webhook (any program at that address will do), and claim the reward in a third terminal:
-
-  {stagedoor} webhook listen --server {base_url} --forward-to http://127.0.0.1:9999/webhook
-
-  export STAGEDOOR_OPERATOR_KEY={operator_key}
-  {stagedoor} drops claim --server {platform_url} --campaign {CAMPAIGN} --reward {reward} --viewer {viewer}"
-        )
+    /// Commands that can be typed as they stand in another terminal. They find the sandbox by its state file.
+    fn write_what_to_try(&self, out: &mut String, name: &str) -> std::fmt::Result {
+        let others = state_file::running(&state_file::folder()).iter().any(|sandbox| sandbox.name != name);
+        let sandbox = match name {
+            state_file::DEFAULT_NAME if !others => String::new(),
+            _ => format!(" --sandbox {name}"),
+        };
+        let program = super::program::command();
+        let user = self.users.first().map_or("", |user| user.login.as_str());
+        writeln!(out, "Try this in a second and a third terminal:\n")?;
+        for (arguments, what) in [
+            (format!("env --user {user}"), "the settings of a bot"),
+            (format!("listen --user {user}"), "what a bot receives, until Ctrl-C"),
+            (format!("trigger donation --to {user}"), "something to receive"),
+        ] {
+            writeln!(out, "  {program} {arguments}{sandbox}  # {what}")?;
+        }
+        Ok(())
     }
-}
 
-/// The official recipe in one line, for `node -e`. It contains no single quote.
-fn socket_recipe(base_url: &str) -> String {
-    format!(
-        "const io=require(\"socket.io-client\"),h={{headers:{{Authorization:\"Bearer \"+process.env.TOKEN}}}},\
-         b=\"{base_url}/open/v1/sessions\";\
-         fetch(b+\"/auth\",h).then(r=>r.json()).then(r=>{{const s=io.connect(r.content.url,{{reconnection:false,\
-         \"force new connection\":true,\"connect timeout\":3000,transports:[\"websocket\"]}});\
-         s.on(\"SYSTEM\",m=>{{console.log(\"SYSTEM\",m);const d=JSON.parse(m);if(d.type===\"connected\")\
-         fetch(b+\"/events/subscribe/chat?sessionKey=\"+d.data.sessionKey,{{method:\"POST\",...h}})}});\
-         s.on(\"CHAT\",m=>console.log(\"CHAT\",m))}})"
-    )
+    /// An address that begins a sign-in to the first application.
+    fn sign_in_url(&self) -> String {
+        let Some(application) = self.applications.first() else { return String::new() };
+        let redirect_uri = application.redirect_uris.last().map_or("", String::as_str);
+        let ApplicationEntry { client_id, .. } = application;
+        format!("{}/account-interlock?clientId={client_id}&redirectUri={redirect_uri}&state=1", self.auth_url)
+    }
 }
 
 fn entry(application: &SeededApplication, notes: &Notes) -> ApplicationEntry {

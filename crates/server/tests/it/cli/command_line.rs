@@ -124,64 +124,6 @@ async fn every_secret_token_and_password_of_the_first_line_works() {
         .content();
 }
 
-/// The output of `dev` for a person, with this search path for programs.
-async fn overview(search_path: &std::path::Path) -> String {
-    let mut command = stagedoor(&["dev", "--listen", "127.0.0.1:0", "--log", "debug"]);
-    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
-    let mut child = command.env("PATH", search_path).spawn().expect("the program starts");
-    let mut stdout = child.stdout.take().expect("piped");
-    let mut output = Vec::new();
-    testkit::patiently("the overview", async {
-        while !String::from_utf8_lossy(&output).contains("drops claim") {
-            assert!(tokio::io::AsyncReadExt::read_buf(&mut stdout, &mut output).await.expect("text") > 0);
-        }
-    })
-    .await;
-    String::from_utf8(output).expect("UTF-8")
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn the_overview_ends_with_five_commands_and_stdout_has_no_log() {
-    let output = overview(folder().path()).await;
-    for part in [
-        "1. Who am I?",
-        "2. Receive chat",
-        "3. Make a viewer say hello",
-        "4. Let the viewer watch",
-        "5. Receive a publisher's webhook",
-        "operator key",
-        "streamer-haneul",
-    ] {
-        assert!(output.contains(part), "{part}: {output}");
-    }
-    assert!(!output.contains("DEBUG") && !output.contains("INFO"), "{output}");
-}
-
-/// interop/examples runs these commands.
-#[tokio::test(flavor = "multi_thread")]
-async fn the_suggested_commands_name_the_program_and_have_no_secret_arguments() {
-    let program = std::path::Path::new(env!("CARGO_BIN_EXE_stagedoor"));
-    let elsewhere = folder();
-    for (search_path, name) in [
-        (elsewhere.path(), program.display().to_string()),
-        (program.parent().expect("its folder"), "stagedoor".to_owned()),
-    ] {
-        let output = overview(search_path).await;
-        let (_, to_try) = output.split_once("Five things to try").expect("what to try");
-        for command in ["drops watch", "drops claim", "webhook listen"] {
-            assert!(to_try.contains(&format!("\n  {name} {command} --server http")), "{command}: {to_try}");
-        }
-        let (exports, commands): (Vec<_>, Vec<_>) =
-            to_try.lines().partition(|line| line.starts_with("  export "));
-        let values = exports.iter().flat_map(|line| line.split(' ').filter_map(|word| word.split_once('=')));
-        let secrets: Vec<_> = values.filter(|(name, _)| *name != "STAGEDOOR_CLIENT_ID").collect();
-        assert!(secrets.len() >= 3 && secrets.iter().all(|(_, secret)| secret.len() > 20), "{secrets:?}");
-        for (name, secret) in secrets {
-            assert!(commands.iter().all(|line| !line.contains(secret)), "{name}: {to_try}");
-        }
-    }
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_signal_ends_the_program_within_ten_seconds_also_with_open_sockets() {
     for signal in ["TERM", "INT"] {
@@ -284,8 +226,6 @@ async fn an_occupied_address_and_a_missing_store_are_reported_in_a_sentence() {
         assert!(last.starts_with("stagedoor: ") && last.contains(part), "{}", output.stderr);
         assert_eq!(output.stdout, "");
     }
-    let output = run(stagedoor(&["dev", "--listen", "nowhere"])).await;
-    assert_eq!(output.status.code(), Some(2));
     let unreachable = "postgres://someone:hunter2-password@127.0.0.1:1/x";
     let output = run(stagedoor(&["serve", "--listen", "127.0.0.1:0", "--database-url", unreachable])).await;
     assert_eq!(output.status.code(), Some(1));

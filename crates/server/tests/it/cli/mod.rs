@@ -2,6 +2,7 @@
 
 mod command_line;
 mod deploy;
+mod first_minutes;
 mod metrics;
 pub(crate) mod process;
 mod sandbox_hosts;

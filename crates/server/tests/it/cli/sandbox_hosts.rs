@@ -67,7 +67,7 @@ async fn a_sandbox_accepts_loopback_names_and_configured_names() {
     }
     let log = std::fs::read_to_string(sandbox.log_path()).expect("the log");
     assert!(!log.contains("not loopback"), "{log}");
-    assert_eq!(log.matches("--allow-host").count(), 1, "once a minute: {log}");
+    assert_eq!(log.matches("--allow-host adds hosts").count(), 1, "once a minute: {log}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

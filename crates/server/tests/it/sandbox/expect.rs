@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use testkit::{Request, Response};
 
-use crate::cli::process::Sandbox;
+use crate::cli::process::{Sandbox, run, stagedoor};
 
 async fn expect(sandbox: &Sandbox, body: Value) -> Response {
     sandbox.api.operator(Request::post("/sandbox/v1/expect").json(&body)).await
@@ -60,4 +60,55 @@ async fn a_wrong_expectation_is_refused_by_its_field() {
         assert_eq!(answer.status, 400, "{body}: {message}");
         assert!(message.starts_with(&format!("{field}: ")), "{body}: {message}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_command_tells_by_its_exit_code_whether_it_happened() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let sandbox = Sandbox::start(folder.path(), &[]).await;
+    let (_, tokens) = sandbox.user(0, "demo");
+    sandbox.api.send_chat(&tokens.access, "hello <there>").await.content();
+    let junit = folder.path().join("report.xml");
+    let command = |arguments: &[&str]| {
+        let mut command = stagedoor(&[&["expect"][..], arguments].concat());
+        command.arg("--junit").arg(&junit);
+        command.env("STAGEDOOR_SERVER", sandbox.world["baseUrl"].as_str().expect("a URL"));
+        command.env("STAGEDOOR_OPERATOR_KEY", sandbox.world["operatorKey"].as_str().expect("a key"));
+        command
+    };
+    let report = || std::fs::read_to_string(&junit).expect("a report");
+    let request = "POST /open/v1/chats/send";
+
+    let met = run(command(&[request, "--where", "message~=^hel", "--within", "5s"])).await;
+    assert_eq!(met.status.code(), Some(0), "{}", met.stderr);
+    assert!(met.stdout.contains("200 POST /open/v1/chats/send"), "{}", met.stdout);
+    assert!(report().contains("tests=\"1\" failures=\"0\""), "{}", report());
+    let met = run(command(&["/open/v1/*", "--json"])).await;
+    let found: Value = serde_json::from_str(&met.stdout).expect("JSON");
+    assert_eq!(found["data"][0]["path"], "/open/v1/chats/send");
+
+    let missed = run(command(&[request, "--where", "message=bye", "--times", "2"])).await;
+    assert_eq!((missed.status.code(), missed.stdout.as_str()), (Some(1), ""));
+    for part in ["POST /open/v1/chats/send message=bye", "found 0", "differs in message", "hello <there>"] {
+        assert!(missed.stderr.contains(part), "{part}: {}", missed.stderr);
+    }
+    assert!(report().contains("failures=\"1\"") && report().contains("hello &lt;there&gt;"), "{}", report());
+    let mark = found["mark"].to_string();
+    let missed = run(command(&[request, "--after", &mark, "--json"])).await;
+    let content: Value = serde_json::from_str(&missed.stdout).expect("JSON");
+    assert_eq!((missed.status.code(), &content["nearest"]), (Some(1), &json!([])));
+
+    for arguments in [
+        &["POST open/v1"][..],
+        &["--where", "message~=("],
+        &["--within", "soon"],
+        &["--times", "0"],
+        &["--where", "x"],
+    ] {
+        let wrong = run(command(arguments)).await;
+        assert_eq!(wrong.status.code(), Some(2), "{arguments:?}: {}", wrong.stderr);
+    }
+    let mut nowhere = command(&[request]);
+    nowhere.env("STAGEDOOR_SERVER", "http://127.0.0.1:1");
+    assert_eq!(run(nowhere).await.status.code(), Some(3));
 }

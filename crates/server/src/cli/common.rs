@@ -1,0 +1,202 @@
+//! The options that `dev` and `serve` share.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use commands::secret;
+use domain::client_address::TrustedProxies;
+use domain::seal::ServiceKey;
+use domain::{Language, Profile};
+use service::PasswordCost;
+use service::nodes::Roles;
+use service::webhooks::WebhookSettings;
+use store::DatabaseUrl;
+
+use super::listen_address;
+use crate::config::{BusSettings, Settings, StoreSettings};
+
+/// The heading of the options about addresses, in the help.
+pub(super) const NETWORKING: &str = "Networking";
+/// The heading of the options about stored data.
+pub(super) const STORE: &str = "Store";
+/// The heading of the options about the form of answers, and quotas.
+pub(super) const ANSWERS: &str = "Answers";
+/// The heading of the options about the log.
+pub(super) const LOG: &str = "Log";
+
+/// The options that `dev` and `serve` share.
+#[derive(Debug, Args)]
+pub struct CommonOptions {
+    /// The address to listen on: `8080`, `localhost:8080`, `0.0.0.0:8080` or `[::1]:8080`. A port alone is on
+    /// 127.0.0.1. Port 0 picks a free port.
+    #[arg(long, value_name = "ADDR", env = "STAGEDOOR_LISTEN", default_value = "127.0.0.1:8080",
+        value_parser = listen_address::parse, help_heading = NETWORKING)]
+    pub listen: SocketAddr,
+
+    /// Catches a usual mistake, and names the right option.
+    #[arg(long, short = 'p', hide = true, value_name = "PORT", value_parser = listen_instead_of_port,
+        allow_hyphen_values = true)]
+    pub port: Option<Infallible>,
+
+    /// A separate address for the platform API. Then only those who reach this address can try the operator's
+    /// key. Default: the platform API is served on --listen too.
+    #[arg(long, value_name = "ADDR", env = "STAGEDOOR_PLATFORM_LISTEN", value_parser = listen_address::parse,
+        help_heading = NETWORKING)]
+    pub platform_listen: Option<SocketAddr>,
+
+    /// The proxies in front of this node, as in `10.0.0.5,192.168.0.0/16,fd00::/8`. A connection from one of
+    /// them counts for the client that it names: the right-most address in X-Forwarded-For or Forwarded that
+    /// is not a trusted proxy. Without this option those headers are ignored, and all clients of a proxy
+    /// share its address and its limits.
+    #[arg(long, value_name = "LIST", env = "STAGEDOOR_TRUSTED_PROXIES", help_heading = NETWORKING)]
+    trusted_proxies: Option<String>,
+
+    /// The trusted proxies speak the PROXY protocol, version 1 or 2, to --listen. Connections from them must
+    /// then begin with its header. Other connections must not.
+    #[arg(long, env = "STAGEDOOR_PROXY_PROTOCOL", help_heading = NETWORKING)]
+    proxy_protocol: bool,
+
+    /// The spelling of answers: that of the documentation, or that which clients of the modelled platform
+    /// expect. An application can have its own.
+    #[arg(long, value_enum, env = "STAGEDOOR_PROFILE", default_value = "documented", help_heading = ANSWERS)]
+    pub profile: ProfileOption,
+
+    /// The language of error messages: ko or en.
+    #[arg(long, value_enum, env = "STAGEDOOR_LANGUAGE", default_value = "ko", help_heading = ANSWERS)]
+    pub language: LanguageOption,
+
+    /// Turns rate limits off: for load and race tests.
+    #[arg(long, env = "STAGEDOOR_NO_QUOTA", help_heading = ANSWERS)]
+    pub no_quota: bool,
+
+    /// Stores everything in PostgreSQL: postgres://user:password@host/database. Also STAGEDOOR_DATABASE_URL
+    /// or STAGEDOOR_DATABASE_URL_FILE, which keep the password out of the list of processes.
+    #[arg(long, value_name = "URL", env = "STAGEDOOR_DATABASE_URL", hide_env_values = true,
+        help_heading = STORE)]
+    database_url: Option<String>,
+
+    /// What to log, to stderr: error, warn, info, debug, or per crate as in "info,web=debug". Default: info;
+    /// `dev` logs refused requests and warnings.
+    #[arg(long, value_name = "FILTER", env = "STAGEDOOR_LOG", help_heading = LOG)]
+    pub log: Option<String>,
+}
+
+/// `--profile`
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum ProfileOption {
+    /// The spelling of the specification.
+    Documented,
+    /// The spelling that published clients expect.
+    Observed,
+}
+
+/// `--language`
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum LanguageOption {
+    /// 한국어
+    Ko,
+    /// English
+    En,
+}
+
+/// The service key of every sandbox, so that the next sandbox can read an old database. A sandbox has no
+/// secrets to protect.
+const SANDBOX_SERVICE_KEY: &str = "a sandbox has nothing to protect";
+
+impl CommonOptions {
+    /// The filter of the log, or this one.
+    pub fn log_filter<'a>(&'a self, default: &'a str) -> &'a str {
+        self.log.as_deref().unwrap_or(default)
+    }
+
+    pub(super) fn settings(&self, store: StoreSettings) -> Result<Settings, String> {
+        Ok(Settings {
+            listen: self.listen,
+            platform_listen: self.platform_listen,
+            trusted_proxies: self.trusted_proxies()?,
+            proxy_protocol: self.proxy_protocol,
+            store,
+            store_deadline: store::DEADLINE,
+            bus: BusSettings::Local,
+            base_url: None,
+            session_base: None,
+            hosts: None,
+            roles: Roles::ALL,
+            // A sandbox stops at once.
+            drain_delay: Duration::ZERO,
+            operator_key: None,
+            service_key: ServiceKey::of_text(SANDBOX_SERVICE_KEY),
+            sandbox: false,
+            profile: match self.profile {
+                ProfileOption::Documented => Profile::Documented,
+                ProfileOption::Observed => Profile::Observed,
+            },
+            language: match self.language {
+                LanguageOption::Ko => Language::Korean,
+                LanguageOption::En => Language::English,
+            },
+            quotas: !self.no_quota,
+            webhooks: WebhookSettings::default(),
+            password_cost: PasswordCost::default(),
+        })
+    }
+
+    fn trusted_proxies(&self) -> Result<TrustedProxies, String> {
+        let trusted = TrustedProxies::parse(self.trusted_proxies.as_deref().unwrap_or_default())
+            .map_err(|problem| format!("--trusted-proxies {problem}"))?;
+        if self.proxy_protocol && trusted.is_empty() {
+            return Err(
+                "--proxy-protocol needs --trusted-proxies: only these may use the protocol".to_owned()
+            );
+        }
+        Ok(trusted)
+    }
+
+    pub(super) fn store(&self, folder: &Path) -> Result<StoreSettings, String> {
+        Ok(match secret("STAGEDOOR_DATABASE_URL", self.database_url.as_deref())? {
+            Some(url) if url.starts_with("postgres://") || url.starts_with("postgresql://") => {
+                StoreSettings::Postgres { url: DatabaseUrl::from(url) }
+            }
+            Some(_) => return Err("--database-url must begin with postgres://".to_owned()),
+            None => StoreSettings::Sqlite { path: folder.join("stagedoor.db") },
+        })
+    }
+}
+
+/// Refuses `--port`, and says what to use.
+fn listen_instead_of_port(port: &str) -> Result<Infallible, String> {
+    let port = port.trim_start_matches([':', '=']);
+    Err(format!("the option is --listen: `--listen {port}`, or `--listen ADDRESS:{port}`"))
+}
+
+pub(super) fn check_base(option: &str, url: &str) -> Result<String, String> {
+    let host = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
+    let plain = host.is_some_and(|host| !host.is_empty() && !host.contains(['/', '?', '#', '@', ' ']));
+    if plain {
+        Ok(url.to_owned())
+    } else {
+        Err(format!("{option} must be scheme and host, as in https://api.example.com"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bases_are_scheme_and_host() {
+        for (url, ok) in [
+            ("https://api.example.com", true),
+            ("http://127.0.0.1:8080", true),
+            ("https://api.example.com/", false),
+            ("api.example.com", false),
+            ("https://", false),
+            ("ftp://api.example.com", false),
+        ] {
+            assert_eq!(check_base("--base-url", url).is_ok(), ok, "{url}");
+        }
+    }
+}
