@@ -162,13 +162,13 @@ impl Server {
             let why = format!("{} answered {status}, but the answer is not Stagedoor's", self.base);
             return Err(Failure::Unreachable(why));
         };
+        let content = envelope.remove("content").unwrap_or_default();
         if answer.status.is_success() {
-            return Ok(envelope.remove("content").unwrap_or_default());
+            return Ok(content);
         }
         let message = envelope["message"].as_str().unwrap_or_default().to_owned();
         let retry_after = answer.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok());
         let retry_after_s = retry_after.and_then(|seconds| seconds.parse().ok());
-        let content = envelope.remove("content").unwrap_or_default();
         Err(Failure::Refused { status, message, retry_after_s, content })
     }
 }

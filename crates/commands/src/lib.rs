@@ -8,14 +8,17 @@
 //! | `state_file` | the running sandboxes of this user |
 //! | `target` | which server a command talks to |
 //! | `junit` | reports as JUnit XML |
+//! | `recording` | reads the log of a sandbox |
 //! | `clock` | `stagedoor clock` |
 //! | `env` | `stagedoor env` |
 //! | `expect` | `stagedoor expect` |
 //! | `explain` | `stagedoor explain` |
 //! | `open` | `stagedoor open` |
 //! | `logs` | `stagedoor logs` |
+//! | `scenario` | `stagedoor scenario` |
 //! | `token` | `stagedoor token` |
 //! | `trigger` | `stagedoor trigger` |
+//! | `doctor` | `stagedoor doctor` |
 //! | `drops` | `stagedoor drops` |
 //! | `webhook_listen` | `stagedoor webhook listen`: the messages to a webhook |
 //! | `session_listen` | `stagedoor listen`: the events of a session |
@@ -24,6 +27,7 @@
 
 mod client;
 pub mod clock;
+pub mod doctor;
 pub mod drops;
 pub mod env;
 mod event_line;
@@ -34,6 +38,8 @@ pub mod junit;
 pub mod logs;
 pub mod open;
 mod polling;
+mod recording;
+pub mod scenario;
 mod secrets;
 pub mod session_listen;
 pub mod state_file;

@@ -62,12 +62,7 @@ impl TargetOptions {
                 (sandbox.base_url, given.unwrap_or(sandbox.operator_key))
             }
         };
-        let server = Server::parse(&url).map_err(CommandFailure::Usage)?;
-        let mut key = HeaderValue::from_str(&format!("Bearer {key}")).map_err(|_| {
-            CommandFailure::Usage("the operator key holds characters that no key has".to_owned())
-        })?;
-        key.set_sensitive(true);
-        Ok(Target { server, key })
+        Target::new(&url, &key)
     }
 
     fn choose(&self, running: Vec<RunningSandbox>) -> Result<RunningSandbox, CommandFailure> {
@@ -95,6 +90,19 @@ const NONE_RUNS: &str = "no sandbox runs on this machine. Start `stagedoor dev` 
                          --server where it is";
 
 impl Target {
+    /// The sandbox at a base URL, with its key.
+    ///
+    /// # Errors
+    /// One of them is wrong.
+    pub fn new(url: &str, key: &str) -> Result<Self, CommandFailure> {
+        let server = Server::parse(url).map_err(CommandFailure::Usage)?;
+        let mut key = HeaderValue::from_str(&format!("Bearer {key}")).map_err(|_| {
+            CommandFailure::Usage("the operator key holds characters that no key has".to_owned())
+        })?;
+        key.set_sensitive(true);
+        Ok(Self { server, key })
+    }
+
     /// The server.
     pub fn server(&self) -> &Server {
         &self.server

@@ -20,7 +20,7 @@
 //! | [`client_address`], [`proxy_protocol`] | `docs/operating.md#client-addresses` |
 //! | [`refusal`], [`reason`], [`invalid`] | `docs/spec/errors.md` |
 //! | [`ids`], [`time`], [`profile`] | `docs/spec/rest.md` |
-//! | [`log_interval`] | – |
+//! | [`log_interval`], [`span`] | – |
 
 pub mod address_fault;
 pub mod application;
@@ -48,6 +48,7 @@ pub mod scope;
 pub mod seal;
 pub mod secret;
 pub mod session;
+pub mod span;
 pub mod system_message;
 pub mod time;
 pub mod token;

@@ -9,12 +9,14 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand};
 use commands::clock::ClockOptions;
+use commands::doctor::{self, DoctorOptions};
 use commands::drops::DropsCommand;
 use commands::env::{self, EnvOptions};
 use commands::expect::{self, ExpectOptions};
 use commands::explain::{self, ExplainOptions};
 use commands::logs::LogsOptions;
 use commands::open::OpenOptions;
+use commands::scenario::ScenarioCommand;
 use commands::session_listen::{self, SessionListenOptions};
 use commands::state_file;
 use commands::token::TokenOptions;
@@ -101,6 +103,14 @@ pub enum Command {
     /// Says what an id or a word is, what the record says of it, and what to do next.
     #[command(after_help = explain::HELP)]
     Explain(ExplainOptions),
+    /// Runs scenarios: timelines of triggers, clock moves, faults and expectations in the sandbox that runs.
+    #[command(subcommand)]
+    Scenario(ScenarioCommand),
+    /// Runs your bot in sandboxes of its own, lets happen what hurts, and judges what the bot does.
+    ///
+    /// Each check starts a fresh sandbox and the command. Reports say what the bot did, and what to change.
+    #[command(after_help = doctor::help())]
+    Doctor(DoctorOptions),
     /// Reports watched minutes and claims rewards for a viewer, over the platform API of a running service.
     #[command(subcommand)]
     Drops(DropsCommand),

@@ -69,6 +69,14 @@ fn run(cli: Cli) -> Result<(), CommandFailure> {
             print!("{}", runtime()?.block_on(commands::explain::run(&options))?);
             Ok(())
         }
+        Command::Doctor(options) => runtime()?.block_on(async {
+            let mut stop = Signals::listen()?;
+            commands::doctor::run(&options, stop.next()).await
+        }),
+        Command::Scenario(command) => runtime()?.block_on(async {
+            let mut stop = Signals::listen()?;
+            commands::scenario::run(&command, stop.next()).await
+        }),
         Command::Drops(command) => {
             print!("{}", runtime()?.block_on(commands::drops::run(&command))?);
             Ok(())

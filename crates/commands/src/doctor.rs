@@ -1,0 +1,182 @@
+//! `stagedoor doctor`: runs a developer's bot in sandboxes of its own, lets happen what hurts, and judges
+//! what the bot does.
+//!
+//! | Module | What it does |
+//! |---|---|
+//! | `sandbox` | a sandbox of its own for each check |
+//! | `bot` | the bot as a child process |
+//! | `stage` | both of them, and what happened so far |
+//! | `exchange` | the calls of the bot, read from the records |
+//! | `rules` | the rules: calls in, findings out |
+//! | `finding` | the misdeeds, and what to change |
+//! | `checks` | the checks |
+//! | `report` | the report |
+
+mod bot;
+mod checks;
+mod exchange;
+mod finding;
+mod report;
+mod rules;
+mod sandbox;
+mod stage;
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+use service::Clock;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+use crate::failure::CommandFailure;
+use checks::{CHECKS, Check, make};
+use report::CheckReport;
+use stage::BotOptions;
+
+/// Maximum of `--jobs`.
+const JOBS_MAX: u64 = 16;
+/// Maximum of `--timeout`, in seconds.
+const TIMEOUT_MAX_S: u64 = 600;
+
+/// `stagedoor doctor`
+#[derive(Debug, Args)]
+pub struct DoctorOptions {
+    /// Only these checks.
+    #[arg(long, value_name = "CHECK", value_delimiter = ',', value_parser = check_name)]
+    only: Vec<String>,
+
+    /// Not these checks.
+    #[arg(long, value_name = "CHECK", value_delimiter = ',', value_parser = check_name)]
+    skip: Vec<String>,
+
+    /// How long the bot may take to make its first calls, and to come back, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value = "20",
+        value_parser = clap::value_parser!(u64).range(1..=TIMEOUT_MAX_S))]
+    timeout: u64,
+
+    /// How many checks run at the same time. 1 for a bot that needs a port of its own.
+    #[arg(long, value_name = "N", default_value = "4", value_parser = clap::value_parser!(u64).range(1..=JOBS_MAX))]
+    jobs: u64,
+
+    /// The beginning of the names of the bot's variables.
+    #[arg(long, value_name = "PREFIX", default_value = "STAGEDOOR_")]
+    prefix: String,
+
+    /// Writes a report for CI servers, as JUnit XML.
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+
+    /// Prints JSON.
+    #[arg(long)]
+    json: bool,
+
+    /// The command that starts the bot, with its arguments.
+    #[arg(value_name = "COMMAND", required = true, last = true)]
+    command: Vec<String>,
+}
+
+/// The end of the command's help.
+pub fn help() -> String {
+    let checks: String =
+        CHECKS.iter().map(|check| format!("  {:<18} {}\n", check.name, check.about)).collect();
+    format!(
+        "Checks:\n{checks}
+Variables of the bot:
+  STAGEDOOR_BASE_URL, STAGEDOOR_AUTH_URL, STAGEDOOR_TOKEN_URL, STAGEDOOR_CLIENT_ID, STAGEDOOR_CLIENT_SECRET,
+  STAGEDOOR_REDIRECT_URI, STAGEDOOR_CHANNEL_ID, STAGEDOOR_ACCESS_TOKEN, STAGEDOOR_REFRESH_TOKEN
+
+Examples:
+  stagedoor doctor -- node bot.js
+  stagedoor doctor --only token-expiry,socket-closed -- python bot.py
+  stagedoor doctor --junit report.xml --jobs 1 -- ./bot
+
+Exit codes: 0 no check failed, 1 a check failed, 2 wrong use, 3 a sandbox did not start."
+    )
+}
+
+fn check_name(name: &str) -> Result<String, String> {
+    let known = || CHECKS.iter().map(|check| check.name).collect::<Vec<_>>().join(", ");
+    let found = CHECKS.iter().find(|check| check.name == name);
+    found.map(|check| check.name.to_owned()).ok_or_else(|| format!("the checks are {}", known()))
+}
+
+/// Runs the command until it ends or `stop` is ready.
+///
+/// # Errors
+/// [`CommandFailure`].
+pub async fn run(options: &DoctorOptions, stop: impl Future<Output = ()>) -> Result<(), CommandFailure> {
+    tokio::select! {
+        ended = examine(options) => ended,
+        () = stop => Err(CommandFailure::Failed("the doctor was stopped".to_owned())),
+    }
+}
+
+async fn examine(options: &DoctorOptions) -> Result<(), CommandFailure> {
+    let reports = all(options).await?;
+    let (verdict, is_good) = report::verdict(&reports);
+    match options.json {
+        true => print(&format!("{}\n", report::json(&reports))),
+        false => print(&format!("{verdict}\n")),
+    }
+    if let Some(path) = &options.junit {
+        report::junit(&reports).save(path)?;
+    }
+    let names = || {
+        let failed =
+            reports.iter().filter(|report| matches!(report.judgement, finding::Judgement::Failed(_)));
+        failed.map(|report| report.name).collect::<Vec<_>>().join(", ")
+    };
+    if is_good { Ok(()) } else { Err(CommandFailure::Failed(format!("these checks failed: {}", names()))) }
+}
+
+/// Makes the wanted checks, some at the same time. Returns the reports in the order of the checks.
+async fn all(options: &DoctorOptions) -> Result<Vec<CheckReport>, CommandFailure> {
+    let DoctorOptions { only, skip, timeout, jobs, prefix, command, json, .. } = options;
+    let is_wanted = |check: &&Check| {
+        (only.is_empty() || only.iter().any(|name| name == check.name))
+            && skip.iter().all(|name| name != check.name)
+    };
+    let bot = BotOptions {
+        command: command.clone(),
+        prefix: prefix.clone(),
+        patience: Duration::from_secs(*timeout),
+    };
+    let places = Arc::new(Semaphore::new(usize::try_from(*jobs).unwrap_or(1)));
+    let mut running = JoinSet::new();
+    for (number, check) in CHECKS.iter().filter(is_wanted).enumerate() {
+        let (bot, places) = (bot.clone(), places.clone());
+        running.spawn(async move {
+            // Nobody closes the semaphore.
+            let _place = places.acquire_owned().await;
+            report_of(check, &bot).await.map(|report| (number, report))
+        });
+    }
+    let mut reports = Vec::new();
+    while let Some(joined) = running.join_next().await {
+        let made =
+            joined.map_err(|error| CommandFailure::Failed(format!("a check failed to run: {error}")))?;
+        let (number, report) = made?;
+        if !json {
+            print(&report.text());
+        }
+        reports.push((number, report));
+    }
+    reports.sort_by_key(|(number, _)| *number);
+    Ok(reports.into_iter().map(|(_, report)| report).collect())
+}
+
+async fn report_of(check: &'static Check, bot: &BotOptions) -> Result<CheckReport, CommandFailure> {
+    let clock = Clock::system();
+    let began = clock.monotonic();
+    let (judgement, output) = make(check, bot).await?;
+    let took = clock.monotonic().saturating_sub(began);
+    Ok(CheckReport { name: check.name, about: check.about, judgement, output, took })
+}
+
+/// Prints a text. A closed pipe is no failure.
+fn print(text: &str) {
+    let _ = std::io::stdout().write_all(text.as_bytes());
+}

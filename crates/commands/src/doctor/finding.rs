@@ -1,0 +1,132 @@
+//! What the doctor finds: the misdeeds of bots, each with what to change.
+
+use crate::failure::CommandFailure;
+
+/// What a bot should not do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Misdeed {
+    /// It made no call.
+    MadeNoCall,
+    /// It ended by itself.
+    Ended,
+    /// A call was refused although nothing was wrong with the service.
+    Refused,
+    /// It used a session URL again.
+    ReusedSessionUrl,
+    /// It used a refresh token again.
+    ReusedRefreshToken,
+    /// It did not refresh its tokens.
+    DidNotRefresh,
+    /// It went on with the old access token.
+    KeptOldToken,
+    /// It repeated refused calls without an end.
+    Hammered,
+    /// It did not wait for `Retry-After`.
+    IgnoredRetryAfter,
+    /// It did not wait longer after each failure.
+    DidNotBackOff,
+    /// It did not try again.
+    GaveUp,
+    /// It did not connect again.
+    DidNotReconnect,
+    /// It did not subscribe again.
+    DidNotResubscribe,
+}
+
+impl Misdeed {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::MadeNoCall => "made-no-call",
+            Self::Ended => "ended",
+            Self::Refused => "refused",
+            Self::ReusedSessionUrl => "reused-session-url",
+            Self::ReusedRefreshToken => "reused-refresh-token",
+            Self::DidNotRefresh => "did-not-refresh",
+            Self::KeptOldToken => "kept-old-token",
+            Self::Hammered => "hammered",
+            Self::IgnoredRetryAfter => "ignored-retry-after",
+            Self::DidNotBackOff => "did-not-back-off",
+            Self::GaveUp => "gave-up",
+            Self::DidNotReconnect => "did-not-reconnect",
+            Self::DidNotResubscribe => "did-not-resubscribe",
+        }
+    }
+
+    /// What to change.
+    pub fn advice(self) -> &'static str {
+        match self {
+            Self::MadeNoCall => {
+                "Let the bot read its base URL, its application and its tokens from the environment: \
+                 docs/sandbox/doctor.md lists the variables."
+            }
+            Self::Ended => {
+                "Handle the failure, and go on. A bot should end only when somebody has to sign in again."
+            }
+            Self::Refused => "Read the message of the refusal. It names the correction.",
+            Self::ReusedSessionUrl => {
+                "Ask for a new session URL before each connection. A URL works once, so turn off the reconnection of \
+                 the client library."
+            }
+            Self::ReusedRefreshToken => {
+                "Store the new refresh token before anything else, and forget the old one. A used refresh token that \
+                 comes back later than 10 seconds revokes every token of the user."
+            }
+            Self::DidNotRefresh => {
+                "On 401 ask once for new tokens with the refresh token, and repeat the call with the new access token."
+            }
+            Self::KeptOldToken => "Use the new access token for every call after the refresh.",
+            Self::Hammered => {
+                "Stop after a refusal that a repetition does not change, and let the user sign in again."
+            }
+            Self::IgnoredRetryAfter => "Wait as many seconds as `Retry-After` says before the next call.",
+            Self::DidNotBackOff => {
+                "Wait one or two seconds at random before the first repetition, and twice as long after each failure, \
+                 up to a minute."
+            }
+            Self::GaveUp => "Repeat the call after a pause. A failure of the service passes.",
+            Self::DidNotReconnect => "When the socket closes, ask for a new session URL, and connect.",
+            Self::DidNotResubscribe => {
+                "A new session has no subscriptions. Subscribe to every event again after each SYSTEM `connected`."
+            }
+        }
+    }
+}
+
+/// A misdeed that the doctor saw.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The misdeed.
+    pub misdeed: Misdeed,
+    /// What the bot did.
+    pub saw: String,
+    /// The records that show it.
+    pub records: Vec<String>,
+}
+
+/// The judgement, or why the check could not be made.
+pub type Judged = Result<Judgement, CommandFailure>;
+
+/// The judgement of one check.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Judgement {
+    /// The bot did well. The text says what it did.
+    Passed(String),
+    /// The check says nothing about this bot, for this reason.
+    NotApplicable(String),
+    /// The bot did something wrong.
+    Failed(Vec<Finding>),
+}
+
+impl Judgement {
+    /// Failed with these findings, or passed without any.
+    pub fn of(findings: impl IntoIterator<Item = Finding>, did: impl Into<String>) -> Self {
+        let findings: Vec<Finding> = findings.into_iter().collect();
+        if findings.is_empty() { Self::Passed(did.into()) } else { Self::Failed(findings) }
+    }
+
+    /// Failed with one finding.
+    pub fn failed(misdeed: Misdeed, saw: impl Into<String>) -> Self {
+        Self::Failed(vec![Finding { misdeed, saw: saw.into(), records: Vec::new() }])
+    }
+}

@@ -1,0 +1,268 @@
+//! The stage of one check: a fresh sandbox, the bot in it, and what the bot has done so far.
+
+use std::collections::BTreeSet;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use http::Method;
+use serde_json::{Value, json};
+use service::Clock;
+
+use super::bot::Bot;
+use super::exchange::{Exchange, subscribed};
+use super::finding::{Finding, Misdeed};
+use super::sandbox::OwnSandbox;
+use crate::failure::CommandFailure;
+use crate::recording::records_after;
+use crate::target::Target;
+
+/// The pause between two looks at the log.
+const LOOK_EVERY: Duration = Duration::from_millis(150);
+/// A bot without a call for this long has settled.
+const SETTLED_AFTER: Duration = Duration::from_millis(1_200);
+
+/// How a check starts the bot.
+#[derive(Clone, Debug)]
+pub struct BotOptions {
+    /// The command.
+    pub command: Vec<String>,
+    /// The beginning of the names of its variables.
+    pub prefix: String,
+    /// How long the bot may take for its first calls, and to come back.
+    pub patience: Duration,
+}
+
+/// What the bot does when nothing happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Habit {
+    /// It has a session with subscriptions.
+    Listens,
+    /// It makes calls only.
+    Calls,
+    /// It made no call.
+    Silent,
+}
+
+/// The stage of one check.
+pub struct Stage {
+    /// The sandbox.
+    pub sandbox: OwnSandbox,
+    /// Its API.
+    pub target: Target,
+    /// The bot.
+    pub bot: Bot,
+    /// The application of the bot.
+    pub client_id: String,
+    /// The user of the bot.
+    pub channel_id: String,
+    /// The calls of the bot so far.
+    pub exchanges: Vec<Exchange>,
+    /// All records so far.
+    pub records: Vec<Value>,
+    /// How long the bot may take.
+    pub patience: Duration,
+    clock: Clock,
+    read_to: u64,
+}
+
+impl Stage {
+    /// Starts a sandbox, and the bot in it.
+    ///
+    /// # Errors
+    /// One of them does not start.
+    pub async fn set(options: &BotOptions, client: Option<&str>) -> Result<Self, CommandFailure> {
+        let sandbox = OwnSandbox::start().await?;
+        let target = sandbox.target()?;
+        let issued = json!({ "client": client });
+        let wanted = if client.is_some() { issued } else { json!({}) };
+        let issued = target.call(Method::POST, "/sandbox/v1/tokens", Some(&wanted), Duration::ZERO).await?;
+        let text = |name: &str| issued[name].as_str().unwrap_or_default().to_owned();
+        let (client_id, channel_id) = (text("clientId"), text("channelId"));
+        let environment = environment(&sandbox.world, &issued);
+        let named = environment.into_iter().map(|(name, value)| (format!("{}{name}", options.prefix), value));
+        let environment: Vec<_> = named.collect();
+        let bot = Bot::start(&options.command, &environment)?;
+        let (exchanges, records, clock) = (Vec::new(), Vec::new(), Clock::system());
+        let patience = options.patience;
+        let read_to = 0;
+        Ok(Self { sandbox, target, bot, client_id, channel_id, exchanges, records, patience, clock, read_to })
+    }
+
+    /// Waits until the bot has made its first calls.
+    ///
+    /// # Errors
+    /// [`CommandFailure`].
+    pub async fn settle(&mut self) -> Result<Habit, CommandFailure> {
+        let listens = |stage: &Self| !subscribed(&stage.exchanges).is_empty();
+        self.until(self.patience, |stage| listens(stage) || stage.bot.ended().is_some()).await?;
+        loop {
+            let seen = self.exchanges.len();
+            self.pause(SETTLED_AFTER).await;
+            self.look().await?;
+            let quiet = self.exchanges[seen..].iter().all(Exchange::is_transport);
+            // A bot that makes calls all the time does not become quiet.
+            if quiet || !listens(self) {
+                break;
+            }
+        }
+        Ok(match (listens(self), self.exchanges.is_empty()) {
+            (true, _) => Habit::Listens,
+            (false, false) => Habit::Calls,
+            (false, true) => Habit::Silent,
+        })
+    }
+
+    /// Reads the new records.
+    ///
+    /// # Errors
+    /// [`CommandFailure`].
+    pub async fn look(&mut self) -> Result<(), CommandFailure> {
+        for record in records_after(&self.target, self.read_to).await? {
+            self.read_to = record["mark"].as_u64().unwrap_or(self.read_to);
+            self.exchanges.extend(Exchange::of(&record));
+            self.records.push(record);
+        }
+        Ok(())
+    }
+
+    /// Waits until the records fulfil a condition; whether they do in time.
+    ///
+    /// # Errors
+    /// [`CommandFailure`].
+    pub async fn until(
+        &mut self,
+        limit: Duration,
+        mut done: impl FnMut(&mut Self) -> bool + Send,
+    ) -> Result<bool, CommandFailure> {
+        let end = self.clock.monotonic() + limit;
+        loop {
+            self.look().await?;
+            if done(self) {
+                return Ok(true);
+            }
+            if self.clock.monotonic() >= end {
+                return Ok(false);
+            }
+            self.pause(LOOK_EVERY).await;
+        }
+    }
+
+    /// Lets real time pass.
+    pub async fn pause(&self, span: Duration) {
+        self.clock.sleep(span).await;
+    }
+
+    /// Lets real time pass, and reads what happened.
+    ///
+    /// # Errors
+    /// [`CommandFailure`].
+    pub async fn watch(&mut self, span: Duration) -> Result<(), CommandFailure> {
+        self.pause(span).await;
+        self.look().await
+    }
+
+    /// The number of calls so far: where the calls after this moment begin.
+    pub fn now(&self) -> usize {
+        self.exchanges.len()
+    }
+
+    /// Whether the bot has subscribed to these events since, on a new session.
+    pub fn is_back(&self, since: usize, events: &BTreeSet<String>) -> bool {
+        let after = &self.exchanges[since..];
+        let connected = after.iter().any(|exchange| exchange.is_handshake() && exchange.is_success());
+        connected && events.is_subset(&subscribed(after))
+    }
+
+    /// Calls the sandbox API.
+    ///
+    /// # Errors
+    /// [`CommandFailure`].
+    pub async fn post(&self, path: &str, body: Value) -> Result<Value, CommandFailure> {
+        self.target.call(Method::POST, path, Some(&body), Duration::from_secs(60)).await
+    }
+
+    /// Lets something happen.
+    ///
+    /// # Errors
+    /// [`CommandFailure`].
+    pub async fn trigger(&self, kind: &str, fields: Value) -> Result<Value, CommandFailure> {
+        self.post(&format!("/sandbox/v1/trigger/{kind}"), fields).await
+    }
+
+    /// Adds a fault rule.
+    ///
+    /// # Errors
+    /// [`CommandFailure`].
+    pub async fn fault(&self, rule: Value) -> Result<(), CommandFailure> {
+        self.post("/sandbox/v1/faults", rule).await.map(drop)
+    }
+
+    /// Gives the bot a reason to make a call: a message, and the end of its sessions.
+    ///
+    /// # Errors
+    /// [`CommandFailure`].
+    pub async fn provoke(&self) -> Result<(), CommandFailure> {
+        self.trigger("chat", json!({ "channel": self.channel_id, "message": "!hello" })).await?;
+        self.close_sessions().await
+    }
+
+    /// Ends the sessions of the bot.
+    ///
+    /// # Errors
+    /// [`CommandFailure`].
+    pub async fn close_sessions(&self) -> Result<(), CommandFailure> {
+        self.trigger("close-session", json!({ "client": self.client_id })).await.map(drop)
+    }
+
+    /// Starts the sandbox again. Its log begins again, and the read records stay.
+    ///
+    /// # Errors
+    /// [`CommandFailure`].
+    pub async fn restart(&mut self, pause: Duration) -> Result<(), CommandFailure> {
+        self.look().await?;
+        self.sandbox.stop().await?;
+        self.pause(pause).await;
+        self.sandbox.start_again().await?;
+        self.target = self.sandbox.target()?;
+        self.read_to = 0;
+        Ok(())
+    }
+
+    /// The end of the bot, where it should go on.
+    pub fn ended(&mut self) -> Option<Finding> {
+        let saw = format!("it ended with {}", shown(self.bot.ended()?));
+        Some(Finding { misdeed: Misdeed::Ended, saw, records: Vec::new() })
+    }
+
+    /// The events that the bot has subscribed to.
+    pub fn events(&self) -> BTreeSet<String> {
+        subscribed(&self.exchanges)
+    }
+}
+
+/// How the bot ended, in words.
+pub fn shown(status: ExitStatus) -> String {
+    status.code().map_or_else(|| status.to_string(), |code| format!("exit code {code}"))
+}
+
+/// The variables of the bot.
+fn environment(world: &Value, issued: &Value) -> Vec<(String, String)> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let applications = world["applications"].as_array().into_iter().flatten();
+    let mut own = applications.filter(|application| application["clientId"] == issued["clientId"]);
+    let secret = own.next().map(|application| text(&application["clientSecret"])).unwrap_or_default();
+    let base_url = text(&world["baseUrl"]);
+    let token_url = format!("{base_url}/auth/v1/token");
+    let named = [
+        ("BASE_URL", base_url),
+        ("AUTH_URL", text(&world["authUrl"])),
+        ("TOKEN_URL", token_url),
+        ("CLIENT_ID", text(&issued["clientId"])),
+        ("CLIENT_SECRET", secret),
+        ("REDIRECT_URI", text(&issued["redirectUri"])),
+        ("CHANNEL_ID", text(&issued["channelId"])),
+        ("ACCESS_TOKEN", text(&issued["accessToken"])),
+        ("REFRESH_TOKEN", text(&issued["refreshToken"])),
+    ];
+    named.map(|(name, value)| (name.to_owned(), value)).to_vec()
+}

@@ -1,0 +1,87 @@
+//! `stagedoor doctor`, with a bot that does well, and with bots that each commit one misdeed.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::time::timeout;
+
+use crate::cli::process::{CommandOutput, stagedoor};
+
+/// A check takes up to half a minute, and several run at the same time.
+const DOCTOR_MAX: Duration = Duration::from_secs(240);
+
+async fn doctor(arguments: &[&str], misdeeds: &[&str]) -> CommandOutput {
+    let bot = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../interop/py/doctor_bot.py");
+    let mut command = stagedoor(&["doctor", "--timeout", "10"]);
+    command.args(arguments).args(["--", "python3"]).arg(bot).args(misdeeds);
+    let output = timeout(DOCTOR_MAX, command.output()).await.expect("it ends").expect("it starts");
+    let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
+    CommandOutput { status: output.status, stdout: text(output.stdout), stderr: text(output.stderr) }
+}
+
+/// The verdict of each check, with its misdeeds.
+fn verdicts(report: &Value) -> BTreeMap<String, String> {
+    let checks = report["checks"].as_array().expect("a list").iter();
+    let verdict = |check: &Value| {
+        let findings = check["findings"].as_array().expect("a list").iter();
+        let misdeeds: Vec<_> = findings.map(|finding| finding["misdeed"].as_str().expect("a text")).collect();
+        let name = check["check"].as_str().expect("a text").to_owned();
+        let verdict = check["verdict"].as_str().expect("a text");
+        (name, if misdeeds.is_empty() { verdict.to_owned() } else { misdeeds.join(" ") })
+    };
+    checks.map(verdict).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_good_bot_passes_every_check() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let junit = folder.path().join("report.xml");
+    let ran = doctor(&["--junit", &junit.display().to_string()], &[]).await;
+    assert_eq!(ran.status.code(), Some(0), "{}{}", ran.stdout, ran.stderr);
+    assert!(ran.stdout.contains("0 failed, 0 do not apply"), "{}", ran.stdout);
+    let xml = std::fs::read_to_string(junit).expect("a report");
+    assert!(xml.contains("failures=\"0\"") && xml.contains("name=\"token-expiry\""), "{xml}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bad_bot_fails_the_checks_of_its_misdeed() {
+    let cases = [
+        ("bad-path", "clean-run", "refused"),
+        ("silent", "clean-run", "made-no-call"),
+        ("no-refresh", "token-expiry", "did-not-refresh"),
+        ("old-token", "token-expiry", "kept-old-token hammered"),
+        ("reuse-refresh", "refresh-lost", "reused-refresh-token hammered"),
+        ("hammer", "consent-withdrawn", "hammered"),
+        ("hammer", "scope-lost", "hammered"),
+        ("ignore-retry-after", "rate-limit", "ignored-retry-after"),
+        ("no-backoff", "server-errors", "did-not-back-off"),
+        ("give-up", "server-errors", "gave-up"),
+        ("no-reconnect", "socket-closed", "did-not-reconnect"),
+        ("no-resubscribe", "socket-closed", "did-not-resubscribe"),
+        ("reuse-url", "socket-closed", "reused-session-url"),
+        ("crash", "restart", "did-not-reconnect ended"),
+    ];
+    for (misdeed, check, expected) in cases {
+        let ran = doctor(&["--json", "--only", check], &[misdeed]).await;
+        assert_eq!(ran.status.code(), Some(1), "{misdeed}: {}{}", ran.stdout, ran.stderr);
+        let report = serde_json::from_str(&ran.stdout).expect("JSON");
+        let expected = BTreeMap::from([(check.to_owned(), expected.to_owned())]);
+        assert_eq!(verdicts(&report), expected, "{misdeed}: {}", ran.stdout);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wrong_use_is_refused() {
+    for (arguments, part) in [
+        (vec!["doctor"], "COMMAND"),
+        (vec!["doctor", "--only", "all", "--", "true"], "the checks are clean-run"),
+        (vec!["doctor", "--jobs", "0", "--", "true"], "--jobs"),
+        (vec!["doctor", "--only", "clean-run", "--", "/no/such/bot"], "cannot be started"),
+    ] {
+        let ran = crate::cli::process::run(stagedoor(&arguments)).await;
+        assert_eq!(ran.status.code(), Some(2), "{}", ran.stderr);
+        assert!(ran.stderr.contains(part), "{}", ran.stderr);
+    }
+}

@@ -1,0 +1,145 @@
+//! `stagedoor scenario`.
+
+use std::path::Path;
+
+use serde_json::Value;
+use testkit::Request;
+
+use crate::cli::process::{CommandOutput, Sandbox, run, stagedoor};
+
+const SHIPPED: [&str; 8] = [
+    "first-stream",
+    "raid",
+    "donation-burst",
+    "drops-campaign",
+    "consent-withdrawn",
+    "deploy",
+    "flaky-network",
+    "year-of-a-bot",
+];
+
+async fn scenario(sandbox: &Sandbox, arguments: &[&str]) -> CommandOutput {
+    let mut command = stagedoor(&["scenario", "run"]);
+    let text = |name: &str| sandbox.world[name].as_str().expect("a text").to_owned();
+    command.args(arguments).env("STAGEDOOR_SERVER", text("baseUrl"));
+    command.env("STAGEDOOR_OPERATOR_KEY", text("operatorKey"));
+    run(command).await
+}
+
+/// Number of fault rules, and how the clock runs.
+async fn state(sandbox: &Sandbox) -> (usize, Value) {
+    let rules = sandbox.api.operator(Request::get("/sandbox/v1/faults")).await.content();
+    let clock = sandbox.api.operator(Request::get("/sandbox/v1/clock")).await.content();
+    (rules["data"].as_array().expect("a list").len(), clock["mode"].clone())
+}
+
+fn file(folder: &Path, text: &str) -> String {
+    let path = folder.join("scenario.yaml");
+    std::fs::write(&path, text).expect("a file");
+    path.display().to_string()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_shipped_scenario_runs_twice_in_a_fresh_world_and_restores_it() {
+    let listed = run(stagedoor(&["scenario", "list", "--json"])).await;
+    let listed: Value = serde_json::from_str(&listed.stdout).expect("JSON");
+    let names: Vec<_> = listed.as_array().expect("a list").iter().map(|one| one["name"].clone()).collect();
+    assert_eq!(names, SHIPPED);
+    for name in SHIPPED {
+        let folder = tempfile::tempdir().expect("a folder");
+        let sandbox = Sandbox::start(folder.path(), &[]).await;
+        for turn in 1..=2 {
+            let ran = scenario(&sandbox, &[name]).await;
+            assert!(ran.status.success(), "{name}, turn {turn}: {}{}", ran.stdout, ran.stderr);
+            assert!(ran.stdout.contains("everything is as expected"), "{}", ran.stdout);
+            assert_eq!(state(&sandbox).await, (0, "real".into()), "{name}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failed_step_is_shown_with_its_line_and_the_nearest_misses() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let sandbox = Sandbox::start(folder.path(), &[]).await;
+    let path = file(
+        folder.path(),
+        "scenario: mine\nvalues: { word: hello }\nsteps:\n  - token: { as: bot }\n  - clock: { mode: frozen }\n  \
+         - fault: { match: { path: /open/v1/lives }, do: { status: 500 } }\n  \
+         - call: { request: POST /open/v1/chats/send, as: bot, body: { message: \"${word}\" } }\n  \
+         - expect: { kind: request, where: { path: /open/v1/chats/send, message: bye } }\n  - say: unreached\n",
+    );
+    let report = folder.path().join("report.xml");
+    let junit = report.display().to_string();
+    let ran = scenario(&sandbox, &[&path, "--junit", &junit]).await;
+    assert_eq!(ran.status.code(), Some(1), "{}", ran.stderr);
+    for part in
+        ["FAILED  expect request", "line 8: expected 1 matching records", "\"message\":\"hello\"", "message"]
+    {
+        assert!(ran.stdout.contains(part), "{part}: {}", ran.stdout);
+    }
+    assert!(ran.stderr.contains("mine failed at line 8"), "{}", ran.stderr);
+    let xml = std::fs::read_to_string(&report).expect("a report");
+    assert!(xml.contains("tests=\"6\" failures=\"1\"") && xml.contains("line 8: expect request"), "{xml}");
+    assert_eq!(state(&sandbox).await, (0, "real".into()));
+
+    let ran = scenario(&sandbox, &[&path, "--set", "word=bye", "--json"]).await;
+    assert!(ran.status.success(), "{}{}", ran.stdout, ran.stderr);
+    let report: Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    assert_eq!((&report["passed"], &report["steps"][4]["outcome"]), (&true.into(), &"done".into()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wrong_file_is_refused_before_anything_happens() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let sandbox = Sandbox::start(folder.path(), &[]).await;
+    let head = "scenario: mine\nsteps:\n  - clock: { mode: frozen }\n";
+    for (step, part) in [
+        ("  - clock: { advanse: 1d }\n", ":4:14: "),
+        ("  - clok: {}\n", ":4:5: "),
+        ("  - wait: soon\n", "line 4: "),
+    ] {
+        let ran = scenario(&sandbox, &[&file(folder.path(), &format!("{head}{step}"))]).await;
+        assert_eq!(ran.status.code(), Some(2), "{}", ran.stderr);
+        assert!(ran.stderr.contains(part), "{part}: {}", ran.stderr);
+        assert_eq!(state(&sandbox).await.1, "real");
+    }
+    let path = file(folder.path(), head);
+    for (arguments, part) in [
+        (vec!["no-such-scenario"], "neither a file nor one of"),
+        (vec![path.as_str(), "--set", "channel=sol"], "has no such value"),
+    ] {
+        let ran = scenario(&sandbox, &arguments).await;
+        assert_eq!(ran.status.code(), Some(2), "{}", ran.stderr);
+        assert!(ran.stderr.contains(part), "{part}: {}", ran.stderr);
+    }
+    let shown = run(stagedoor(&["scenario", "show", "raid"])).await;
+    assert!(shown.stdout.starts_with("scenario: raid\n"), "{}", shown.stdout);
+    let mut gone = stagedoor(&["scenario", "run", "raid", "--server", "http://127.0.0.1:9"]);
+    gone.env("STAGEDOOR_OPERATOR_KEY", "a key");
+    let gone = run(gone).await;
+    assert_eq!(gone.status.code(), Some(3), "{}", gone.stderr);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_step_that_the_sandbox_refuses_fails_with_its_reason() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let sandbox = Sandbox::start(folder.path(), &[]).await;
+    for (step, part) in [
+        ("trigger: { kind: chat, mesage: hi }", "mesage: "),
+        ("trigger: { kind: chats }", "kind: "),
+        ("clock: { advance: 1 month }", "advance: "),
+        ("clock: { advance: 1h, happens: [application.deleted] }", "application.deleted did not happen"),
+        ("fault: { do: { status: 200 } }", "do.status: "),
+        ("token: { user: nobody, as: bot }", "user: "),
+        ("call: { request: GET /open/v1/users/me, as: nobody }", "as: "),
+        ("call: { request: GET /open/v1/users/me }", "expected success, but it was answered with 401"),
+        ("call: { request: \"GET /${where}\" }", "${where}"),
+        ("expect: { kind: requests }", "kind: "),
+        ("expect: { kind: clock, since: start, atMost: 0, within: 1s }", "too often"),
+    ] {
+        let text = format!("scenario: mine\nsteps:\n  - clock: {{ mode: frozen }}\n  - {step}\n");
+        let ran = scenario(&sandbox, &[&file(folder.path(), &text)]).await;
+        assert_eq!(ran.status.code(), Some(1), "{step}: {}{}", ran.stdout, ran.stderr);
+        assert!(ran.stdout.contains("line 4: ") && ran.stdout.contains(part), "{step}: {}", ran.stdout);
+    }
+}

@@ -1,0 +1,239 @@
+#!/usr/bin/env python3
+"""A bot for the tests of `stagedoor doctor`: it does well, or it commits the misdeeds that its arguments name.
+
+    doctor_bot.py [MISDEED...]
+
+It speaks Engine.IO 4 over long polling, with the standard library only.
+"""
+
+import json
+import os
+import random
+import sys
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+
+MISDEEDS = {
+    "bad-path": "calls a path that does not exist",
+    "crash": "ends when the socket closes",
+    "give-up": "makes no further call after a failure of the service",
+    "hammer": "repeats refused calls without an end",
+    "ignore-retry-after": "repeats a call at once after 429",
+    "no-backoff": "repeats failed calls at once",
+    "no-reconnect": "does not connect again",
+    "no-refresh": "does not refresh its tokens",
+    "no-resubscribe": "does not subscribe again on a new session",
+    "old-token": "goes on with the old access token after a refresh",
+    "reuse-refresh": "sends a refresh token again and again",
+    "reuse-url": "connects again with the old session URL",
+    "silent": "makes no call",
+}
+EVENTS = ["chat", "donation", "subscription"]
+CALL_SECONDS = 30
+POLL_SECONDS = 60
+PAUSE_SECONDS_MAX = 60
+
+
+class SignInNeeded(Exception):
+    """The tokens are gone. Only the user can help."""
+
+
+class Lost(Exception):
+    """There was no answer."""
+
+
+def say(text):
+    print(text, flush=True)
+
+
+def setting(name):
+    return os.environ[f"STAGEDOOR_{name}"]
+
+
+def send(method, url, headers=None, body=None, seconds=CALL_SECONDS):
+    """One HTTP exchange: status, headers and bytes."""
+    data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+    request = urllib.request.Request(url, data=data, method=method, headers=headers or {})
+    try:
+        with urllib.request.urlopen(request, timeout=seconds) as answer:
+            return answer.status, answer.headers, answer.read()
+    except urllib.error.HTTPError as refused:
+        return refused.code, refused.headers, refused.read()
+    except (OSError, ValueError) as error:
+        raise Lost(str(error)) from None
+    except Exception as error:  # http.client has many exceptions for half an answer
+        raise Lost(str(error)) from None
+
+
+class Pauses:
+    """One or two seconds at random, and twice as long after each failure."""
+
+    def __init__(self):
+        self.seconds = 0
+
+    def wait(self):
+        self.seconds = min(self.seconds * 2 or 1 + random.random(), PAUSE_SECONDS_MAX)
+        time.sleep(self.seconds)
+
+
+class Bot:
+    def __init__(self, misdeeds):
+        self.misdeeds = misdeeds
+        self.base = setting("BASE_URL")
+        self.access, self.refresh_token = setting("ACCESS_TOKEN"), setting("REFRESH_TOKEN")
+        self.sessions = 0
+
+    def does(self, misdeed):
+        return misdeed in self.misdeeds
+
+    def refresh(self):
+        """New tokens. A lost answer is repeated once: a token that was used is only refused then."""
+        body = {"grantType": "refresh_token", "clientId": setting("CLIENT_ID"), "clientSecret": setting("CLIENT_SECRET")}
+        turns = 20 if self.does("reuse-refresh") else 2
+        for turn in range(turns):
+            try:
+                status, _, answer = send(
+                    "POST", f"{self.base}/auth/v1/token", {"Content-Type": "application/json"},
+                    {**body, "refreshToken": self.refresh_token},
+                )  # fmt: skip
+            except Lost as lost:
+                say(f"the answer with the new tokens was lost: {lost}")
+                time.sleep(1)
+                continue
+            if status == 200:
+                content = json.loads(answer)["content"]
+                self.refresh_token = content["refreshToken"]
+                if not self.does("old-token"):
+                    self.access = content["accessToken"]
+                return
+            if not self.does("reuse-refresh"):
+                break
+            time.sleep(1)
+        raise SignInNeeded
+
+    def call(self, method, path, body=None):
+        """A call, until there is an answer that a repetition would not change."""
+        pauses, refreshed = Pauses(), False
+        while True:
+            headers = {"Authorization": f"Bearer {self.access}", "Content-Type": "application/json"}
+            try:
+                status, answered, answer = send(method, self.base + path, headers, body)
+            except Lost as lost:
+                status, answered, answer = 0, {}, str(lost).encode()
+            if 200 <= status < 300:
+                return json.loads(answer).get("content")
+            say(f"{method} {path.split('?')[0]}: {status}")
+            if self.does("hammer") and status in (401, 403):
+                time.sleep(0.1)
+            elif status == 401 and self.does("no-refresh"):
+                time.sleep(4)
+            elif status == 401 and not refreshed:
+                self.refresh()
+                refreshed = not self.does("old-token")
+            elif status == 401:
+                raise SignInNeeded
+            elif status == 429 and answered.get("Retry-After"):
+                time.sleep(0.1 if self.does("ignore-retry-after") else float(answered["Retry-After"]))
+            elif status == 0 or status >= 500:
+                if self.does("give-up"):
+                    self.idle()
+                if not self.does("no-backoff"):
+                    pauses.wait()
+            else:
+                return None
+
+    def idle(self):
+        while True:
+            time.sleep(1)
+
+    def run(self):
+        if self.does("silent"):
+            self.idle()
+        if self.does("bad-path"):
+            self.call("GET", "/open/v1/no-such-path")
+        pauses, url = Pauses(), None
+        while True:
+            if not (url and self.does("reuse-url")):
+                url = self.call("GET", "/open/v1/sessions/auth")["url"]
+            session = Session(self, url)
+            try:
+                session.run()
+            except Lost as lost:
+                say(f"the socket closed: {lost}")
+            if self.does("crash"):
+                sys.exit(3)
+            if self.does("no-reconnect"):
+                self.idle()
+            if session.was_connected:
+                pauses = Pauses()
+            elif self.does("reuse-url"):
+                url = None
+            pauses.wait()
+
+    def connected(self, session_key):
+        """SYSTEM `connected`: now the bot may subscribe."""
+        self.sessions += 1
+        if self.sessions > 1 and self.does("no-resubscribe"):
+            return
+        for event in EVENTS:
+            self.call("POST", f"/open/v1/sessions/events/subscribe/{event}?sessionKey={session_key}")
+
+
+class Session:
+    """A session over long polling."""
+
+    def __init__(self, bot, url):
+        parts = urllib.parse.urlsplit(url)
+        query = urllib.parse.urlencode({**dict(urllib.parse.parse_qsl(parts.query)), "EIO": "4", "transport": "polling"})
+        self.bot, self.key, self.was_connected = bot, None, False
+        self.address = f"{parts.scheme}://{parts.netloc}/socket.io/?{query}"
+
+    def poll(self):
+        status, _, answer = send("GET", self.address, seconds=POLL_SECONDS)
+        if status != 200:
+            raise Lost(f"{status}")
+        return answer.decode().split("\x1e")
+
+    def post(self, packet):
+        status, _, _ = send("POST", self.address, {"Content-Type": "text/plain;charset=UTF-8"}, packet.encode())
+        if status != 200:
+            raise Lost(f"{status}")
+
+    def run(self):
+        opened = json.loads(self.poll()[0][1:])
+        self.address += f"&sid={opened['sid']}"
+        self.post("40")
+        while True:
+            for packet in self.poll():
+                self.take(packet)
+
+    def take(self, packet):
+        if packet == "2":
+            self.post("3")
+        elif packet == "1" or packet.startswith("41"):
+            raise Lost("the service said goodbye")
+        elif packet.startswith("42"):
+            name, text = json.loads(packet[2:])
+            message = json.loads(text)
+            # A repeated SYSTEM message is no second session.
+            if name == "SYSTEM" and message["type"] == "connected" and self.key != message["data"]["sessionKey"]:
+                self.key, self.was_connected = message["data"]["sessionKey"], True
+                self.bot.connected(self.key)
+            else:
+                say(f"{name}: {text[:100]}")
+
+
+def main(arguments):
+    unknown = set(arguments) - set(MISDEEDS)
+    if unknown:
+        sys.exit(f"unknown misdeeds: {', '.join(sorted(unknown))}; there are {', '.join(MISDEEDS)}")
+    try:
+        Bot(set(arguments)).run()
+    except SignInNeeded:
+        sys.exit("the tokens are gone: the user has to sign in again")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
