@@ -5,6 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
+use domain::reason::REASON_HEADER;
 use http::header::{ACCEPT, CONTENT_TYPE, HOST, RETRY_AFTER, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Method, Request, Uri};
 use http_body_util::Full;
@@ -38,6 +39,8 @@ pub enum Failure {
         status: u16,
         /// The message of the service.
         message: String,
+        /// The reason, as in the header `Stagedoor-Reason`.
+        reason: Option<String>,
         /// Seconds until the call may be repeated.
         retry_after_s: Option<u64>,
         /// Further content of the refusal.
@@ -50,6 +53,9 @@ pub enum Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Refused { status, message, reason: Some(reason), .. } => {
+                write!(f, "{status} {message} ({reason})")
+            }
             Self::Refused { status, message, .. } => write!(f, "{status} {message}"),
             Self::Unreachable(why) => f.write_str(why),
         }
@@ -167,9 +173,10 @@ impl Server {
             return Ok(content);
         }
         let message = envelope["message"].as_str().unwrap_or_default().to_owned();
-        let retry_after = answer.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok());
-        let retry_after_s = retry_after.and_then(|seconds| seconds.parse().ok());
-        Err(Failure::Refused { status, message, retry_after_s, content })
+        let header = |name: &str| answer.headers.get(name).and_then(|value| value.to_str().ok());
+        let retry_after_s = header(RETRY_AFTER.as_str()).and_then(|seconds| seconds.parse().ok());
+        let reason = header(REASON_HEADER).map(str::to_owned);
+        Err(Failure::Refused { status, message, reason, retry_after_s, content })
     }
 }
 

@@ -27,8 +27,8 @@ pub struct EnvOptions {
     #[arg(long, value_enum, default_value = "dotenv")]
     format: Format,
 
-    /// Begins each name with this, as in BOT_ for BOT_CLIENT_ID. Letters, digits and underscores.
-    #[arg(long, value_name = "PREFIX", default_value = "", value_parser = name_prefix)]
+    /// The beginning of each name. Letters, digits and underscores, or nothing.
+    #[arg(long, value_name = "PREFIX", default_value = "STAGEDOOR_", value_parser = name_prefix)]
     prefix: String,
 }
 
@@ -58,7 +58,7 @@ const SETTINGS: [(&str, &str); 9] = [
 
 /// The end of the command's help.
 pub const HELP: &str = "\
-Settings:
+Settings, each with the prefix:
   BASE_URL                     the base URL of REST and sockets
   AUTH_URL                     the address of the sign-in page
   TOKEN_URL                    the address that exchanges codes and refresh tokens
@@ -69,6 +69,7 @@ Settings:
 
 Examples:
   stagedoor env > .env
+  stagedoor env --prefix BOT_ > .env    BOT_BASE_URL, BOT_CLIENT_ID, …
   eval \"$(stagedoor env --user bada --client drops --format shell)\"";
 
 /// Runs the command, and returns its output.

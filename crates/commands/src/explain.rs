@@ -57,10 +57,10 @@ fn text(explanation: &Value) -> String {
     }
     let sessions = list("sessions");
     if !sessions.is_empty() {
-        out.push_str("\nThe newest sessions, and whether the event was for them:\n");
+        out.push_str("\nThe newest sessions, and whether the event was sent to them:\n");
     }
     for session in &sessions {
-        let verdict = if session["isSubscribed"] == true { "yes" } else { "no " };
+        let verdict = if session["received"] == true { "yes" } else { "no " };
         let (key, client) = (word(&session["sessionKey"]), word(&session["clientId"]));
         out.push_str(&format!("  {verdict}  {key} ({client}): {}\n", word(&session["why"])));
     }

@@ -22,6 +22,7 @@
 //! | `drops` | `stagedoor drops` |
 //! | `webhook_listen` | `stagedoor webhook listen`: the messages to a webhook |
 //! | `session_listen` | `stagedoor listen`: the events of a session |
+//! | `forward_target` | the address of `--forward-to` |
 //! | `polling` | a session over long polling |
 //! | `event_line` | an event of a session as a line of text |
 
@@ -34,6 +35,7 @@ mod event_line;
 pub mod expect;
 pub mod explain;
 mod failure;
+mod forward_target;
 pub mod junit;
 pub mod logs;
 pub mod open;

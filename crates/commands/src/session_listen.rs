@@ -4,8 +4,6 @@ use std::io::Write;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use domain::Language;
-use domain::outbound::{Reach, WebhookUrl};
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderValue, Method};
 use jobs::webhooks::{ATTEMPT_MAX, Client, ClientConfig, Outgoing};
@@ -17,6 +15,7 @@ use tokio::task::JoinHandle;
 use crate::client::{Failure, Server};
 use crate::event_line::event_line;
 use crate::failure::CommandFailure;
+use crate::forward_target;
 use crate::polling::{Polled, PollingSession};
 use crate::target::{Target, TargetOptions};
 
@@ -293,12 +292,8 @@ struct Forwarder {
 
 impl Forwarder {
     fn start(url: &str, clock: Clock) -> Result<Self, String> {
-        // The command runs on the developer's machine, so loopback and private addresses are allowed.
-        let reach = Reach { loopback: true, private: true };
-        let wrong = |rule: String| format!("--forward-to {url}: {rule}, as in http://127.0.0.1:3000/events");
-        let target = WebhookUrl::parse(url, reach);
-        let target = target.map_err(|invalid| wrong(invalid.message(Language::English)))?;
-        let client = Client::new(ClientConfig::system(reach, clock, 1));
+        let target = forward_target::parse(url)?;
+        let client = Client::new(ClientConfig::system(forward_target::REACH, clock, 1));
         let client = client.map_err(|error| format!("TLS is not available: {error}"))?;
         let (queue, mut events) = mpsc::channel::<(String, Vec<u8>)>(FORWARDED_MAX);
         let task = tokio::spawn(async move {

@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use domain::Timestamp;
 use domain::limits::LISTENER_WAIT_MAX_S;
-use domain::outbound::{Reach, SendFailure, WebhookUrl};
-use domain::{Language, Timestamp};
+use domain::outbound::{SendFailure, WebhookUrl};
 use http::{HeaderMap, HeaderValue, Method};
 use jobs::webhooks::{Answer, Client, ClientConfig, Outgoing};
 use serde_json::{Value, json};
@@ -14,6 +14,7 @@ use service::Clock;
 use tokio::task::JoinSet;
 
 use crate::client::{Failure, Server};
+use crate::forward_target;
 use crate::secrets::secret;
 
 /// The commands of `stagedoor webhook`.
@@ -97,11 +98,7 @@ struct Listener {
 impl Listener {
     fn new(options: &ListenOptions) -> Result<Self, String> {
         let ListenOptions { forward_to, server, client_id, client_secret, json } = options;
-        // The command runs on the developer's machine, so every loopback and private address is allowed.
-        let reach = Reach { loopback: true, private: true };
-        let target = WebhookUrl::parse(forward_to, reach).map_err(|invalid| {
-            format!("--forward-to {forward_to}: {}", invalid.message(Language::English))
-        })?;
+        let target = forward_target::parse(forward_to)?;
         let secret = secret("STAGEDOOR_CLIENT_SECRET", client_secret.as_deref())?.ok_or(
             "the application's secret is missing: give STAGEDOOR_CLIENT_SECRET or \
              STAGEDOOR_CLIENT_SECRET_FILE",
@@ -116,7 +113,7 @@ impl Listener {
         credentials.insert("client-id", header("--client-id", client_id)?);
         credentials.insert("client-secret", secret);
         let clock = Clock::system();
-        let client = Client::new(ClientConfig::system(reach, clock.clone(), 0));
+        let client = Client::new(ClientConfig::system(forward_target::REACH, clock.clone(), 0));
         let client = client.map_err(|error| format!("TLS is not available: {error}"))?;
         Ok(Self { server: Server::parse(server)?, credentials, target, client, clock, json: *json })
     }

@@ -83,8 +83,8 @@ pub(crate) struct Cli {
     #[arg(long, conflicts_with = "spawn", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) pid: Option<u32>,
 
-    /// Starts this program as `dev --no-sandbox --json --no-quota` on a free port with a temporary folder, restarts
-    /// it after the set-up, and stops it at the end.
+    /// Starts this program as `dev --no-sandbox --json --no-quota` on a free port with a temporary folder,
+    /// restarts it after the set-up, and stops it at the end.
     #[arg(long, value_name = "STAGEDOOR")]
     pub(crate) spawn: Option<PathBuf>,
 

@@ -34,7 +34,7 @@ pub(crate) struct Explanation {
     summary: String,
     /// What is known of it, by name.
     facts: Map<String, Value>,
-    /// For an event: the newest sessions, and whether it was for them.
+    /// For an event: the newest sessions, and whether it was sent to them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     sessions: Vec<Receiver>,
     /// What to do next.
@@ -72,10 +72,13 @@ pub(crate) async fn explain(
         },
     };
     let Some(Thing { kind, summary, facts, mut next }) = thing else { return Ok(None) };
-    let caused = records.iter().find_map(|record| Some((mentions::caused_event(record)?, record.at)));
+    let caused = records.iter().find_map(|record| Some((mentions::caused_event(record)?, record)));
     let is_event = matches!(kind, "request" | "message" | "record");
     let sessions = match caused.filter(|_| is_event) {
-        Some((event, at)) => receivers::of(service, &event, at).await?,
+        Some((event, cause)) => {
+            let sent = mentions::sent(sandbox.log(), &event, cause.mark);
+            receivers::of(service, &event, cause.at, sent.as_deref()).await?
+        }
         None => Vec::new(),
     };
     next.extend(remedies_of(&records).into_iter().filter(|_| meanings.is_empty()));

@@ -52,11 +52,14 @@ pub(crate) struct CausedEvent {
     pub event_type: &'static str,
     /// Its channel.
     pub channel_id: String,
+    /// The text of a chat message or a donation, if it was recorded.
+    text: Option<String>,
 }
 
 /// The event that a trigger or a request caused.
 pub(crate) fn caused_event(record: &Record) -> Option<CausedEvent> {
     let text = |name: &str| record.fields.get(name).and_then(Value::as_str);
+    let in_body = |name: &str| record.fields.get("body").and_then(|body| body[name].as_str());
     let (event_type, channel_id) = match record.kind {
         RecordKind::Trigger => {
             let event_type = match text("trigger")? {
@@ -81,7 +84,27 @@ pub(crate) fn caused_event(record: &Record) -> Option<CausedEvent> {
         }
         _ => return None,
     };
-    Some(CausedEvent { event_type, channel_id: channel_id.to_owned() })
+    let own = |name: &str| text(name).or_else(|| in_body(name));
+    let words = own("message").or_else(|| own("donationText")).map(str::to_owned);
+    Some(CausedEvent { event_type, channel_id: channel_id.to_owned(), text: words })
+}
+
+/// The record of the event itself: of those that fit the nearest one.
+pub(crate) fn sent(log: &Log, event: &CausedEvent, cause: u64) -> Option<Arc<Record>> {
+    let fits = |record: &Arc<Record>| {
+        let is = |name: &str, text: &str| record.fields.get(name).is_some_and(|value| value == text);
+        let payload = record.fields.get("payload");
+        let has_text = |text: &String| {
+            ["content", "donationText"]
+                .iter()
+                .any(|name| payload.is_some_and(|payload| payload[*name] == **text))
+        };
+        record.kind == RecordKind::Event
+            && is("event", event.event_type)
+            && is("channelId", &event.channel_id)
+            && event.text.as_ref().is_none_or(has_text)
+    };
+    log.after(0).into_iter().filter(fits).min_by_key(|record| record.mark.abs_diff(cause))
 }
 
 #[cfg(test)]
@@ -90,6 +113,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::log::NewRecord;
 
     fn record(kind: RecordKind, fields: Value) -> Record {
         let fields = fields.as_object().expect("an object").clone();
@@ -112,8 +136,9 @@ mod tests {
 
     #[test]
     fn triggers_and_requests_cause_events() {
-        let event =
-            |event_type, channel: &str| Some(CausedEvent { event_type, channel_id: channel.to_owned() });
+        let event = |event_type, channel: &str| {
+            Some(CausedEvent { event_type, channel_id: channel.to_owned(), text: None })
+        };
         for (kind, fields, expected) in [
             (RecordKind::Trigger, json!({ "trigger": "donation", "channelId": "a" }), event("DONATION", "a")),
             (RecordKind::Trigger, json!({ "trigger": "follow", "channelId": "a" }), None),
@@ -135,5 +160,26 @@ mod tests {
         ] {
             assert_eq!(caused_event(&record(kind, fields.clone())), expected, "{fields}");
         }
+    }
+
+    #[test]
+    fn the_record_of_an_event_fits_its_cause() {
+        let log = Log::default();
+        let add = |kind, fields: Value| {
+            let fields = fields.as_object().expect("an object").clone();
+            log.add(NewRecord { at: Timestamp::from_millis(0), kind, fields })
+        };
+        let event = |text: &str| json!({ "event": "CHAT", "channelId": "a", "payload": { "content": text }, "sessions": [text] });
+        let said = |text: &str| json!({ "trigger": "chat", "channelId": "a", "message": text });
+        add(RecordKind::Event, event("one"));
+        let cause = add(RecordKind::Trigger, said("one"));
+        add(RecordKind::Event, event("two"));
+        add(RecordKind::Event, event("one"));
+        add(RecordKind::Event, event("one"));
+        let found = |text: &str| {
+            let record = record(RecordKind::Trigger, said(text));
+            sent(&log, &caused_event(&record).expect("an event"), cause).map(|record| record.mark)
+        };
+        assert_eq!((found("one"), found("two"), found("three")), (Some(1), Some(3), None));
     }
 }

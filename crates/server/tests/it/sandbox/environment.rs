@@ -29,8 +29,8 @@ async fn the_settings_of_a_bot_work_in_each_format() {
         &env(folder.path(), &["--user", "bada", "--client", "drops", "--format", "json"]).await.stdout,
     )
     .expect("JSON");
-    let text = |name: &str| json[name].as_str().expect("a text").to_owned();
-    assert_eq!(json["BASE_URL"], sandbox.world["baseUrl"]);
+    let text = |name: &str| json[format!("STAGEDOOR_{name}")].as_str().expect("a text").to_owned();
+    assert_eq!(json["STAGEDOOR_BASE_URL"], sandbox.world["baseUrl"]);
     assert_eq!((text("CLIENT_ID"), text("CHANNEL_ID")), ("drops".to_owned(), "streamer-bada".to_owned()));
     let seeded = sandbox.application("drops");
     assert_eq!((text("CLIENT_SECRET"), text("REDIRECT_URI")), (seeded.client_secret, seeded.redirect_uri));
@@ -49,7 +49,7 @@ async fn the_settings_of_a_bot_work_in_each_format() {
     let names: Vec<_> =
         dotenv.lines().filter_map(|line| line.split_once('=')).map(|(name, _)| name).collect();
     let expected: Vec<_> =
-        json.as_object().expect("an object").keys().map(|name| format!("BOT_{name}")).collect();
+        json.as_object().expect("an object").keys().map(|name| name.replace("STAGEDOOR_", "BOT_")).collect();
     let sorted = |mut names: Vec<String>| {
         names.sort();
         names
@@ -58,7 +58,7 @@ async fn the_settings_of_a_bot_work_in_each_format() {
     assert!(dotenv.contains("BOT_CHANNEL_ID=streamer-haneul\n"), "{dotenv}");
 
     let shell = env(folder.path(), &["--format", "shell"]).await.stdout;
-    let script = format!("{shell}\nprintf %s \"$ACCESS_TOKEN\"");
+    let script = format!("{shell}\nprintf %s \"$STAGEDOOR_ACCESS_TOKEN\"");
     let read = tokio::process::Command::new("sh").args(["-c", &script]).output().await.expect("a shell");
     let token = String::from_utf8(read.stdout).expect("a text");
     sandbox.api.me(&token).await.content();
@@ -76,7 +76,7 @@ async fn an_application_of_ones_own_gets_a_secret_once() {
     for _ in 0..2 {
         let json = env(folder.path(), &["--client", "mine", "--json"]).await.stdout;
         let json: Value = serde_json::from_str(&json).expect("JSON");
-        let text = |name: &str| json[name].as_str().expect("a text").to_owned();
+        let text = |name: &str| json[format!("STAGEDOOR_{name}")].as_str().expect("a text").to_owned();
         let app = Application {
             client_id: text("CLIENT_ID"),
             client_secret: text("CLIENT_SECRET"),

