@@ -9,6 +9,8 @@
 //! | `sandbox` | the handle: the parts of a sandbox |
 //! | `clock` | moves the clock |
 //! | `timeline` | runs what becomes due while the clock is moved |
+//! | `deliveries` | the fault point of webhook attempts: records each |
+//! | `made_attempts` | the attempts that are made while the clock moves |
 //! | `interceptor` | stands around every request of the node: injects its faults, and records it |
 //! | `explain` | what an id or a word is, and what to do next |
 //! | `fault` | the rules of faults, and their decisions |
@@ -24,12 +26,14 @@
 
 mod clock;
 mod explain;
+mod deliveries;
 mod fault;
 mod fault_rules;
 mod filter;
 mod http;
 mod interceptor;
 mod log;
+mod made_attempts;
 mod mask;
 mod refusals;
 mod request_copy;

@@ -12,6 +12,7 @@ use tokio::sync::{Mutex, MutexGuard};
 use crate::fault_rules::FaultRules;
 use crate::log::Log;
 use crate::refusals::RefusalLog;
+use crate::made_attempts::MadeAttempts;
 
 /// A sandbox. Cheap to clone. It exists before its service, because the service stands on its clock.
 #[derive(Clone, Debug)]
@@ -27,6 +28,9 @@ struct Inner {
     refusals: RefusalLog,
     /// The store has only hashes of the secrets.
     client_secrets: std::sync::Mutex<BTreeMap<String, ClientSecret>>,
+    made_attempts: MadeAttempts,
+    /// One storm of events at a time.
+    storming: Mutex<()>,
     parts: OnceLock<Parts>,
 }
 
@@ -53,6 +57,8 @@ impl Sandbox {
             faults: FaultRules::default(),
             refusals: RefusalLog::default(),
             client_secrets: std::sync::Mutex::default(),
+            made_attempts: MadeAttempts::default(),
+            storming: Mutex::default(),
             parts: OnceLock::new(),
         }))
     }
@@ -70,6 +76,11 @@ impl Sandbox {
     /// Waits until no other call moves the clock. The clock can be moved while the guard is held.
     pub(crate) async fn moving(&self) -> MutexGuard<'_, ()> {
         self.0.moving.lock().await
+    }
+
+    /// Keeps other storms of events away; `None` while one runs.
+    pub(crate) fn storming(&self) -> Option<MutexGuard<'_, ()>> {
+        self.0.storming.try_lock().ok()
     }
 
     /// The record of what happened.
@@ -95,6 +106,9 @@ impl Sandbox {
     /// Remembers a secret of an application.
     pub fn remember_client_secret(&self, client_id: String, secret: ClientSecret) {
         self.0.client_secrets.lock().unwrap_or_else(PoisonError::into_inner).insert(client_id, secret);
+    /// The webhook attempts that are made while the clock moves.
+    pub(crate) fn made_attempts(&self) -> &MadeAttempts {
+        &self.0.made_attempts
     }
 
     /// The parts of the running node; `None` until it runs.

@@ -1,15 +1,20 @@
 //! Runs what becomes due while the clock is moved: from one due time to the next, through the operations of
 //! the service.
 
-use domain::delivery::DeliveryState;
-use domain::{ClientId, DeliveryId, Refusal, Timestamp};
+use std::collections::{BTreeMap, HashMap};
+
+use domain::delivery::{Next, Outcome};
+use domain::limits::{MINUTE_MS, NODE_HEARTBEAT_MS};
+use domain::{ClientId, Refusal, Timestamp};
+use jobs::webhooks::SentAttempt;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
-use service::due::{DUE_ROWS_MAX, Due, DueKind};
+use service::due::{Due, DueKind};
 use service::housekeeping::SWEEP_ROWS_MAX;
 
 use crate::log::{NewRecord, RecordKind};
+use crate::made_attempts::Collecting;
 use crate::sandbox::{Parts, Sandbox};
 use crate::time_text;
 
@@ -17,6 +22,12 @@ use crate::time_text;
 const HAPPENED_MAX: usize = 10_000;
 /// Maximum number of batches that one step purges or sweeps. The background jobs do the rest.
 const BATCHES_MAX: usize = 1_000;
+/// What becomes due within this time is run together, in milliseconds. The background jobs look as often.
+const TOGETHER_MS: i64 = 500;
+/// So many messages that become due within [`CROWD_MS`] are run together.
+const CROWD: usize = 20;
+/// See [`CROWD`].
+const CROWD_MS: i64 = MINUTE_MS;
 
 /// Something that happened while the clock moved, or will happen.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -53,22 +64,25 @@ pub(crate) struct Timeline<'a> {
     sandbox: &'a Sandbox,
     parts: &'a Parts,
     passed: Passed,
+    /// When the last heartbeat was written.
+    beat_at: Timestamp,
 }
 
 impl<'a> Timeline<'a> {
     pub fn new(sandbox: &'a Sandbox, parts: &'a Parts) -> Self {
-        Self { sandbox, parts, passed: Passed::default() }
+        Self { sandbox, parts, passed: Passed::default(), beat_at: Timestamp::default() }
     }
 
     /// Moves the clock from `now` to `target`.
     pub async fn run(mut self, now: Timestamp, target: Timestamp) -> Result<Passed, service::Error> {
         // The lease of a running attempt would end with the move.
         self.settle_webhooks().await;
+        let made = self.sandbox.made_attempts().collect();
         let mut from = now;
         loop {
-            let next = self.parts.service.due(&DueKind::ACTIVE, from, target, 1).await?;
-            let until = next.first().map_or(target, |due| due.at);
-            self.step(from, until).await?;
+            let next = self.parts.service.due(&DueKind::ACTIVE, from, target, CROWD as i64).await?;
+            let until = step_end(&next).unwrap_or(target);
+            self.step(&made, from, until).await?;
             from = until;
             if from >= target {
                 break;
@@ -78,25 +92,42 @@ impl<'a> Timeline<'a> {
         Ok(self.passed)
     }
 
-    /// Moves the clock to `until`, and runs what becomes due then.
-    async fn step(&mut self, from: Timestamp, until: Timestamp) -> Result<(), service::Error> {
+    /// Moves the clock to `until`, and runs what becomes due until then.
+    async fn step(
+        &mut self,
+        made: &Collecting<'_>,
+        from: Timestamp,
+        until: Timestamp,
+    ) -> Result<(), service::Error> {
         let service = &self.parts.service;
-        let ended = service.due(&DueKind::PASSIVE, from, until, DUE_ROWS_MAX).await?;
-        let begins = service.due(&DueKind::ACTIVE, from, until, DUE_ROWS_MAX).await?;
+        let kept = HAPPENED_MAX.saturating_sub(self.passed.happened.len());
+        let (ended, count) = service.all_due(&DueKind::PASSIVE, from, until, kept).await?;
+        let (begins, _) = service.all_due(&DueKind::ACTIVE, from, until, usize::MAX).await?;
+        self.passed.omitted += count - ended.len() as u64;
         self.sandbox.clock().advance_to(until);
-        // Otherwise this node seems dead: it was silent during the move.
-        service.heartbeat().await?;
-        for due in &ended {
-            self.note(due.at, due.kind.name(), ids(due));
-        }
+        self.beat(until).await?;
+        let mut happened: Vec<Happened> = ended.iter().map(Happened::from).collect();
         let (messages, applications): (Vec<Due>, Vec<Due>) =
             begins.into_iter().partition(|due| due.kind == DueKind::WebhookAttempt);
         if !applications.is_empty() {
-            self.retire_applications(&applications).await?;
+            happened.extend(self.retire_applications(&applications).await?);
         }
         if !messages.is_empty() {
             self.settle_webhooks().await;
-            self.note_attempts(&messages).await?;
+            happened.extend(self.attempts(made.take(), &messages, until).await?);
+        }
+        // Stable: what follows from an attempt stays behind it.
+        happened.sort_by_key(|one| one.at);
+        happened.into_iter().for_each(|one| self.note(one));
+        Ok(())
+    }
+
+    /// Writes a heartbeat if the last one is old. Otherwise this node seems dead: it was silent during the
+    /// move.
+    async fn beat(&mut self, now: Timestamp) -> Result<(), service::Error> {
+        if now >= self.beat_at.plus_ms(NODE_HEARTBEAT_MS) {
+            self.parts.service.heartbeat().await?;
+            self.beat_at = now;
         }
         Ok(())
     }
@@ -107,8 +138,8 @@ impl<'a> Timeline<'a> {
         }
     }
 
-    /// Warns, deletes and purges applications, and notes what happened to these.
-    async fn retire_applications(&mut self, due: &[Due]) -> Result<(), service::Error> {
+    /// Warns, deletes and purges applications. Returns what happened to these.
+    async fn retire_applications(&self, due: &[Due]) -> Result<Vec<Happened>, service::Error> {
         let service = &self.parts.service;
         service.inspect_unused_applications().await?;
         for _ in 0..BATCHES_MAX {
@@ -116,12 +147,13 @@ impl<'a> Timeline<'a> {
                 break;
             }
         }
+        let mut happened = Vec::new();
         for due in due {
             if self.application_is_retired(due).await? {
-                self.note(due.at, due.kind.name(), ids(due));
+                happened.push(Happened::from(due));
             }
         }
-        Ok(())
+        Ok(happened)
     }
 
     /// Whether the application is in the state that was due. It is not if it was in use until now, for
@@ -141,73 +173,49 @@ impl<'a> Timeline<'a> {
         }
     }
 
-    /// Notes the attempts that were made of these messages, and their consequences.
-    async fn note_attempts(&mut self, due: &[Due]) -> Result<(), service::Error> {
-        let mut clients = Vec::new();
-        for due in due {
-            let [Some(client_id), Some(message_id)] = &due.ids else { continue };
-            let client_id = ClientId::stored(client_id.clone());
-            self.note_attempt(due, &client_id, &DeliveryId::stored(message_id.clone())).await?;
-            if !clients.contains(&client_id) {
-                clients.push(client_id);
+    /// The attempts that were made, and their consequences. `due` has the due times of most of them.
+    async fn attempts(
+        &self,
+        made: Vec<SentAttempt>,
+        due: &[Due],
+        now: Timestamp,
+    ) -> Result<Vec<Happened>, service::Error> {
+        let due_at: HashMap<&str, Timestamp> =
+            due.iter().filter_map(|due| Some((due.ids[1].as_deref()?, due.at))).collect();
+        let (mut happened, mut failed) = (Vec::new(), BTreeMap::new());
+        for attempt in made {
+            let at = due_at.get(attempt.key.message_id.as_str()).copied().unwrap_or(now);
+            happened.extend(attempt_and_consequence(at, &attempt));
+            if attempt.next != Some(Next::Done) {
+                failed.insert(attempt.client_id.as_str().to_owned(), (attempt.client_id, at));
             }
         }
-        let Some(at) = due.first().map(|due| due.at) else { return Ok(()) };
-        for client_id in clients {
-            self.note_disabled(at, &client_id).await?;
+        for (client_id, at) in failed.into_values() {
+            happened.extend(self.disabled(at, &client_id).await?);
         }
-        Ok(())
+        Ok(happened)
     }
 
-    async fn note_attempt(
-        &mut self,
-        due: &Due,
+    /// That the webhook of an application was disabled at this time, if it was.
+    async fn disabled(
+        &self,
+        at: Timestamp,
         client_id: &ClientId,
-        message_id: &DeliveryId,
-    ) -> Result<(), service::Error> {
-        let details = match self.parts.service.webhook_delivery(client_id, message_id).await {
-            Ok(details) => details,
-            // The webhook was deleted during the attempt.
-            Err(error) if matches!(error.refusal(), Refusal::NotFound(_)) => return Ok(()),
-            Err(error) => return Err(error),
-        };
-        let Some(attempt) = details.attempts.first().filter(|attempt| attempt.began_at >= due.at) else {
-            return Ok(());
-        };
-        let mut fields = ids(due);
-        fields.insert("number".to_owned(), attempt.number.into());
-        if let Some(status) = attempt.status {
-            fields.insert("status".to_owned(), status.into());
-        }
-        if let Some(failure) = attempt.failure {
-            fields.insert("failure".to_owned(), failure.name().into());
-        }
-        self.note(due.at, due.kind.name(), fields);
-        match details.delivery.state {
-            DeliveryState::Waiting => {}
-            DeliveryState::Delivered => self.note(due.at, "webhook.delivered", ids(due)),
-            DeliveryState::Dead => self.note(due.at, "webhook.dead", ids(due)),
-        }
-        Ok(())
-    }
-
-    /// Notes that the webhook of an application was disabled at this time.
-    async fn note_disabled(&mut self, at: Timestamp, client_id: &ClientId) -> Result<(), service::Error> {
+    ) -> Result<Option<Happened>, service::Error> {
         let webhook = match self.parts.service.webhook_details(client_id).await {
             Ok(details) => details.webhook,
-            Err(error) if matches!(error.refusal(), Refusal::NotFound(_)) => return Ok(()),
+            Err(error) if matches!(error.refusal(), Refusal::NotFound(_)) => return Ok(None),
             Err(error) => return Err(error),
         };
-        if let Some(disabled) = webhook.disabled.filter(|disabled| disabled.since >= at) {
+        Ok(webhook.disabled.filter(|disabled| disabled.since >= at).map(|disabled| {
             let fields = [
                 ("clientId", client_id.as_str()),
                 ("webhookId", webhook.webhook_id.as_str()),
                 ("reason", disabled.reason.name()),
             ];
             let fields = fields.map(|(name, value)| (name.to_owned(), Value::from(value)));
-            self.note(at, "webhook.disabled", Map::from_iter(fields));
-        }
-        Ok(())
+            Happened { at, what: "webhook.disabled", ids: Map::from_iter(fields) }
+        }))
     }
 
     /// Deletes what is over. What is over is not visible, so that one sweep after all steps is enough.
@@ -220,16 +228,51 @@ impl<'a> Timeline<'a> {
         Ok(())
     }
 
-    fn note(&mut self, at: Timestamp, what: &'static str, ids: Map<String, Value>) {
-        let mut fields = ids.clone();
-        fields.insert("what".to_owned(), what.into());
-        self.sandbox.log().add(NewRecord { at, kind: RecordKind::Due, fields });
+    fn note(&mut self, happened: Happened) {
+        let mut fields = happened.ids.clone();
+        fields.insert("what".to_owned(), happened.what.into());
+        self.sandbox.log().add(NewRecord { at: happened.at, kind: RecordKind::Due, fields });
         if self.passed.happened.len() < HAPPENED_MAX {
-            self.passed.happened.push(Happened { at, what, ids });
+            self.passed.happened.push(happened);
         } else {
             self.passed.omitted += 1;
         }
     }
+}
+
+/// The end of the step in which the first of these is run; `None` if nothing is due. What is due within
+/// [`TOGETHER_MS`] is run together. So is a crowd of messages within [`CROWD_MS`]: otherwise each of
+/// thousands, whose retries are spread, would be a step of its own. Everything is run at the last due time,
+/// so nothing is early.
+fn step_end(due: &[Due]) -> Option<Timestamp> {
+    let first = due.first()?;
+    let is_crowd = |due: &&Due| due.kind == DueKind::WebhookAttempt && due.at <= first.at.plus_ms(CROWD_MS);
+    let crowd = due.iter().take_while(is_crowd).take(CROWD);
+    if crowd.clone().count() == CROWD {
+        return crowd.last().map(|due| due.at);
+    }
+    let together = due.iter().take_while(|due| due.at <= first.at.plus_ms(TOGETHER_MS));
+    together.last().map(|due| due.at)
+}
+
+/// An attempt, and what it meant for its message.
+fn attempt_and_consequence(at: Timestamp, attempt: &SentAttempt) -> Vec<Happened> {
+    let ids = [("clientId", attempt.client_id.as_str()), ("messageId", attempt.key.message_id.as_str())];
+    let ids = Map::from_iter(ids.map(|(name, id)| (name.to_owned(), Value::from(id))));
+    let mut fields = ids.clone();
+    fields.insert("number".to_owned(), attempt.key.number.into());
+    match attempt.outcome {
+        Outcome::Answered { status, .. } => fields.insert("status".to_owned(), status.into()),
+        Outcome::Failed(failure) => fields.insert("failure".to_owned(), failure.name().into()),
+    };
+    let mut happened = vec![Happened { at, what: DueKind::WebhookAttempt.name(), ids: fields }];
+    let consequence = match attempt.next {
+        Some(Next::Done) => Some("webhook.delivered"),
+        Some(Next::Dead | Next::Gone) => Some("webhook.dead"),
+        Some(Next::Again(_)) | None => None,
+    };
+    happened.extend(consequence.map(|what| Happened { at, what, ids }));
+    happened
 }
 
 /// The ids of what is due, by name.

@@ -109,7 +109,10 @@ impl Node {
             Gateway::new(service.clone(), config)
         });
         let webhooks = match settings.roles.jobs {
-            true => Some(Webhooks::start(&service, room.webhooks_max)?),
+            true => {
+                let fault_point = environment.sandbox.as_ref().map(Sandbox::webhook_faults);
+                Some(Webhooks::start(&service, room.webhooks_max, fault_point)?)
+            }
             false => None,
         };
         let node_metrics = NodeMetrics {

@@ -1,11 +1,13 @@
 //! The context that the sender shares with its workers.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use service::{LogLimit, Service};
 use tokio::sync::{Semaphore, watch};
 
 use super::client::Client;
+use super::fault_point::FaultPoint;
 use super::metrics::WebhookMetrics;
 
 /// The context of every worker.
@@ -16,8 +18,12 @@ pub(super) struct WorkerContext {
     /// One permit for each attempt in flight.
     pub permits: Arc<Semaphore>,
     pub metrics: Arc<WebhookMetrics>,
+    /// Only of a sandbox.
+    pub fault_point: Option<Arc<dyn FaultPoint>>,
     /// `true` when the sender is stopping.
     pub stopping: watch::Receiver<bool>,
+    /// Whether a [`Settler`](super::Settler) waits for the attempts that are due.
+    pub is_settling: Arc<AtomicBool>,
     /// Limits the log lines about results that were recorded too late.
     pub late_results: Arc<LogLimit>,
 }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use domain::WebhookId;
@@ -13,6 +14,7 @@ use tokio::task::JoinSet;
 
 use super::client::Client;
 use super::context::WorkerContext;
+use super::fault_point::FaultPoint;
 use super::metrics::WebhookMetrics;
 use super::settler::Settler;
 use super::worker::Worker;
@@ -46,17 +48,27 @@ struct Workers {
 }
 
 impl Sender {
-    /// A sender with at most this many attempts in flight, which runs until `stopping` is `true`.
+    /// A sender with at most this many attempts in flight, which runs until `stopping` is `true`. Only a
+    /// sandbox gives a fault point.
     pub fn new(
         service: Service,
         client: Client,
         attempts_at_once: usize,
         metrics: Arc<WebhookMetrics>,
+        fault_point: Option<Arc<dyn FaultPoint>>,
         stopping: watch::Receiver<bool>,
     ) -> Self {
         let permits = Arc::new(Semaphore::new(attempts_at_once));
-        let context =
-            WorkerContext { service, client, permits, metrics, stopping, late_results: Arc::default() };
+        let context = WorkerContext {
+            service,
+            client,
+            permits,
+            metrics,
+            fault_point,
+            stopping,
+            is_settling: Arc::default(),
+            late_results: Arc::default(),
+        };
         let (settler, calls) = Settler::new();
         Self { context, workers: Workers::default(), after: None, settler, calls }
     }
@@ -89,7 +101,9 @@ impl Sender {
                 call = self.calls.recv() => call,
             };
             if let Some(done) = call {
+                self.context.is_settling.store(true, Relaxed);
                 self.settle().await;
+                self.context.is_settling.store(false, Relaxed);
                 // The caller may have gone.
                 let _ = done.send(());
             }

@@ -1,21 +1,24 @@
 //! Sends the due messages of one webhook, until there are no more.
 //!
 //! A worker begins with one attempt at a time. Every 2xx answer doubles its concurrency, and any other
-//! outcome resets it to one. So a receiver that hangs occupies only one attempt of the sender's.
+//! outcome resets it to one. So a receiver that hangs occupies only one attempt of the sender's. While a
+//! sandbox waits for the attempts that are due, the concurrency is at its maximum.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use domain::WebhookId;
 use domain::delivery::{Next, Outcome};
 use domain::limits::WEBHOOK_LEASE_MS;
 use domain::outbound::{SendFailure, WebhookUrl};
-use service::deliveries::{Attempt, Report};
+use service::deliveries::{Attempt, AttemptKey, Report};
 use tokio::sync::{Notify, OwnedSemaphorePermit};
 use tokio::task::JoinSet;
 
 use super::client::{ATTEMPT_MAX, Outgoing};
 use super::context::WorkerContext;
+use super::fault_point::{AttemptFault, LATE_MAX, SentAttempt, tampered};
 
 /// Maximum number of attempts of one webhook in flight.
 pub const PER_WEBHOOK_MAX: usize = 8;
@@ -31,13 +34,23 @@ pub(super) struct Worker {
     wake: Arc<Notify>,
     /// Current maximum of attempts in flight.
     concurrency: usize,
-    /// Attempts in flight, each with the end of its lease on the monotonic clock.
-    in_flight: JoinSet<Option<(Report, Duration)>>,
+    /// Attempts in flight.
+    in_flight: JoinSet<Option<Ended>>,
+}
+
+/// An attempt that was made.
+struct Ended {
+    report: Report,
+    /// The end of its lease on the monotonic clock.
+    leased_until: Duration,
+    /// What was sent, for the sandbox that stands around it.
+    sent: Vec<SentAttempt>,
 }
 
 impl Worker {
     pub fn new(context: WorkerContext, webhook: WebhookId, wake: Arc<Notify>) -> Self {
-        Self { context, webhook, wake, concurrency: 1, in_flight: JoinSet::new() }
+        let concurrency = least_concurrency(&context);
+        Self { context, webhook, wake, concurrency, in_flight: JoinSet::new() }
     }
 
     pub async fn run(mut self) {
@@ -78,9 +91,9 @@ impl Worker {
         for (attempt, permit) in attempts.into_iter().zip(permits) {
             let context = self.context.clone();
             self.in_flight.spawn(async move {
-                let report = send(&context, attempt, asked_at + LEASE).await;
+                let ended = send(&context, attempt, asked_at + LEASE).await;
                 drop(permit);
-                report.map(|report| (report, asked_at + LEASE))
+                ended
             });
         }
         all_permits_are_used
@@ -97,46 +110,121 @@ impl Worker {
 
     /// Records the results of attempts while their leases last. After a lease, another node sends the message
     /// again, under the same id.
-    async fn record(&mut self, ended: Vec<(Report, Duration)>) {
+    async fn record(&mut self, ended: Vec<Ended>) {
         let WorkerContext { service, metrics, .. } = &self.context;
-        for (report, _) in &ended {
+        for Ended { report, .. } in &ended {
             metrics.ended(&report.outcome);
-            self.concurrency =
-                if report.outcome.is_success() { (self.concurrency * 2).min(PER_WEBHOOK_MAX) } else { 1 };
+            self.concurrency = match report.outcome.is_success() {
+                true => (self.concurrency * 2).min(PER_WEBHOOK_MAX),
+                false => least_concurrency(&self.context),
+            };
         }
-        let until = ended.iter().map(|(_, leased_until)| *leased_until).max().unwrap_or_default();
-        let reports: Vec<_> = ended.into_iter().map(|(report, _)| report).collect();
+        let until = ended.iter().map(|ended| ended.leased_until).max().unwrap_or_default();
+        let (mut reports, mut sent) = (Vec::with_capacity(ended.len()), Vec::new());
+        for ended in ended {
+            reports.push(ended.report);
+            sent.extend(ended.sent);
+        }
         while service.clock().monotonic() < until {
             let recorded = service.record_attempts(reports.clone()).await;
             if let Some(recorded) = self.context.checked(recorded) {
                 let dead = recorded.iter().filter(|(_, next)| matches!(next, Some(Next::Dead | Next::Gone)));
                 metrics.given_up(dead.count());
+                self.tell(sent, &recorded);
                 return;
             }
             service.clock().sleep(RECORD_RETRY).await;
         }
+        self.tell(sent, &[]);
         if let Some(times) = self.context.late_results.due(service.clock().monotonic()) {
             let webhook_id = &self.webhook;
             tracing::warn!(%webhook_id, times, "failed to record webhook attempts before their leases ended: the messages are sent again");
         }
     }
+
+    /// Tells the sandbox which attempts were made, with their consequences.
+    fn tell(&self, sent: Vec<SentAttempt>, recorded: &[(AttemptKey, Option<Next>)]) {
+        let Some(fault_point) = &self.context.fault_point else { return };
+        for sent in sent {
+            let counts = |(key, _): &&(AttemptKey, _)| !sent.is_copy && *key == sent.key;
+            let next = recorded.iter().find(counts).and_then(|(_, next)| *next);
+            fault_point.attempted(SentAttempt { next, ..sent });
+        }
+    }
+}
+
+/// The number of attempts in flight for a webhook that is new or fails. A sandbox that waits for thousands of
+/// retries does not have them made one by one.
+fn least_concurrency(context: &WorkerContext) -> usize {
+    if context.is_settling.load(Relaxed) { PER_WEBHOOK_MAX } else { 1 }
 }
 
 /// Makes one attempt. Skips it when the lease may end before the answer, because another node then takes the
 /// message.
-async fn send(context: &WorkerContext, attempt: Attempt, leased_until: Duration) -> Option<Report> {
+async fn send(context: &WorkerContext, attempt: Attempt, leased_until: Duration) -> Option<Ended> {
     let clock = context.service.clock();
-    let (began_at, began) = (clock.now(), clock.monotonic());
-    let Attempt { key, url, headers, body, .. } = attempt;
-    if began + ATTEMPT_MAX >= leased_until {
+    if clock.monotonic() + ATTEMPT_MAX >= leased_until {
         return None;
     }
+    let Some(fault_point) = &context.fault_point else {
+        note_began(context, &attempt.key);
+        let Attempt { key, url, headers, body, .. } = attempt;
+        let report = exchange(context, key, url.as_deref(), headers, body).await;
+        return Some(Ended { report, leased_until, sent: Vec::new() });
+    };
+    let (rule, fault) = fault_point.fault(&attempt.client_id, &attempt.key.webhook_id).unzip();
+    if let Some(AttemptFault::Late(span)) = fault {
+        clock.sleep(span.min(LATE_MAX)).await;
+    }
+    note_began(context, &attempt.key);
+    let attempt = match fault {
+        Some(fault) => tampered(attempt, fault),
+        None => attempt,
+    };
+    let Attempt { key, client_id, claim_id, url, headers, body, .. } = attempt;
+    let copy = (fault == Some(AttemptFault::Duplicate)).then(|| (headers.clone(), body.clone()));
+    let report = exchange(context, key.clone(), url.as_deref(), headers, body).await;
+    let sent = |report: &Report, is_copy| SentAttempt {
+        key: key.clone(),
+        client_id: client_id.clone(),
+        claim_id: claim_id.clone(),
+        url: url.as_deref().and_then(|url| url.split('?').next()).map(str::to_owned),
+        began_at: report.began_at,
+        duration_ms: report.duration_ms,
+        outcome: report.outcome,
+        next: None,
+        fault: rule.clone(),
+        is_copy,
+    };
+    let mut requests = vec![sent(&report, false)];
+    if let Some((headers, body)) = copy {
+        let copy = exchange(context, key.clone(), url.as_deref(), headers, body).await;
+        requests.push(sent(&copy, true));
+    }
+    Some(Ended { report, leased_until, sent: requests })
+}
+
+/// Counts an attempt that begins.
+fn note_began(context: &WorkerContext, key: &AttemptKey) {
     context.metrics.began();
     if key.number == 1 {
-        let delay_ms = began_at.as_millis().saturating_sub(key.message_id.written_at().as_millis());
+        let now = context.service.clock().now();
+        let delay_ms = now.as_millis().saturating_sub(key.message_id.written_at().as_millis());
         context.metrics.began_after(u64::try_from(delay_ms).unwrap_or(0));
     }
-    let answered = match outgoing(context, url.as_deref(), headers, body) {
+}
+
+/// Sends one request, and reports its outcome.
+async fn exchange(
+    context: &WorkerContext,
+    key: AttemptKey,
+    url: Option<&str>,
+    headers: Vec<(String, String)>,
+    body: Vec<u8>,
+) -> Report {
+    let clock = context.service.clock();
+    let (began_at, began) = (clock.now(), clock.monotonic());
+    let answered = match outgoing(context, url, headers, body) {
         Some(outgoing) => context.client.send(outgoing).await,
         None => Err(SendFailure::Address),
     };
@@ -150,7 +238,7 @@ async fn send(context: &WorkerContext, attempt: Attempt, leased_until: Duration)
     };
     tracing::debug!(message_id = %key.message_id, number = key.number, ?outcome, "webhook attempt finished");
     let duration_ms = i64::try_from(took.as_millis()).unwrap_or(i64::MAX);
-    Some(Report { key, outcome, began_at, duration_ms, answer })
+    Report { key, outcome, began_at, duration_ms, answer }
 }
 
 /// The request of an attempt; `None` if its address may not be called. The address was judged when it was

@@ -7,8 +7,8 @@ pub use store::queries::due::{DUE_ROWS_MAX, Due, DueKind};
 use crate::{Error, Service};
 
 impl Service {
-    /// What of these kinds becomes due after `from`, until `until`, in the order of its times. Of each kind
-    /// the earliest up to `limit`, at most [`DUE_ROWS_MAX`].
+    /// What of these kinds becomes due after `from`, until `until`, in the order of the due times. Of each
+    /// kind the earliest up to `limit`, at most [`DUE_ROWS_MAX`].
     pub async fn due(
         &self,
         kinds: &[DueKind],
@@ -20,10 +20,40 @@ impl Service {
         self.read(async move |tx: &mut Tx| {
             let mut all = Vec::new();
             for kind in kinds {
-                all.extend(tx.due(kind, from, until, limit).await?);
+                all.extend(tx.due(kind, from, until, limit, 0).await?);
             }
             all.sort_by_key(|due: &Due| due.at);
             Ok::<_, Error>(all)
+        })
+        .await
+    }
+
+    /// All that becomes due of these kinds after `from`, until `until`, in the order of the due times. The
+    /// number is that of all, but only the earliest up to `kept` of each kind are returned.
+    pub async fn all_due(
+        &self,
+        kinds: &[DueKind],
+        from: Timestamp,
+        until: Timestamp,
+        kept: usize,
+    ) -> Result<(Vec<Due>, u64), Error> {
+        let kinds = kinds.to_vec();
+        self.read(async move |tx: &mut Tx| {
+            let (mut all, mut count) = (Vec::new(), 0);
+            for kind in kinds {
+                let (mut skipped, mut page_is_full) = (0, true);
+                while page_is_full {
+                    let page = tx.due(kind, from, until, DUE_ROWS_MAX, skipped).await?;
+                    let left = kept.saturating_sub(usize::try_from(skipped).unwrap_or(usize::MAX));
+                    let rows = i64::try_from(page.len()).unwrap_or(DUE_ROWS_MAX);
+                    page_is_full = rows == DUE_ROWS_MAX;
+                    skipped += rows;
+                    all.extend(page.into_iter().take(left));
+                }
+                count += skipped.unsigned_abs();
+            }
+            all.sort_by_key(|due: &Due| due.at);
+            Ok::<_, Error>((all, count))
         })
         .await
     }

@@ -2,6 +2,7 @@
 //! sent again (`docs/spec/drops.md#webhook`, `docs/adr/0014-webhooks-leave-from-an-outbox.md`).
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use domain::delivery::{
     DeliveryState, DisabledReason, Next, Outcome, excerpt, given_up_when_failing_since, next, signature,
@@ -9,8 +10,9 @@ use domain::delivery::{
 use domain::drops::RewardClaim;
 use domain::limits::WEBHOOK_LEASE_MS;
 use domain::refusal::Resource;
+use domain::secret::WebhookSecret;
 use domain::webhook;
-use domain::{ClientId, DeliveryId, Refusal, Timestamp, WebhookId};
+use domain::{ClaimId, ClientId, DeliveryId, Refusal, Timestamp, WebhookId};
 use store::Tx;
 pub use store::queries::deliveries::{AttemptRecord, Delivery};
 use store::queries::deliveries::{
@@ -39,6 +41,8 @@ pub struct Attempt {
     pub key: AttemptKey,
     /// The application.
     pub client_id: ClientId,
+    /// The claim that the message reports.
+    pub claim_id: ClaimId,
     /// The address. `None` if a listener fetches the message. The address was checked when it was
     /// registered, perhaps under another configuration.
     pub url: Option<String>,
@@ -46,6 +50,38 @@ pub struct Attempt {
     pub headers: Vec<(String, String)>,
     /// The bytes that were signed.
     pub body: Vec<u8>,
+    signer: Arc<Signer>,
+    signed_at: Timestamp,
+    data: String,
+}
+
+/// The headers and the body of an attempt.
+type SignedParts = (Vec<(String, String)>, Vec<u8>);
+
+/// Makes and signs the attempts of one webhook.
+struct Signer {
+    secret: WebhookSecret,
+    header_prefix: String,
+}
+
+impl Signer {
+    /// Makes an attempt; `None` if the data is not JSON.
+    fn sign(&self, key: &AttemptKey, at: Timestamp, data: &str) -> Option<SignedParts> {
+        let body = webhook::body(&key.message_id, at, data)?.into_bytes();
+        let signature = signature(&self.secret, &key.message_id, at, &body);
+        let headers = webhook::headers(&self.header_prefix, &key.message_id, at, signature, key.number);
+        Some((headers, body))
+    }
+}
+
+impl Attempt {
+    /// The same attempt, made and signed as if it were sent earlier, for the faults of a sandbox.
+    pub fn backdated(self, by_ms: i64) -> Self {
+        let signed_at = self.signed_at.plus_ms(-by_ms);
+        // The data was JSON before.
+        let (headers, body) = self.signer.sign(&self.key, signed_at, &self.data).unwrap_or_default();
+        Self { headers, body, signed_at, ..self }
+    }
 }
 
 impl std::fmt::Debug for Attempt {
@@ -151,17 +187,14 @@ impl Service {
             }
             return Ok(Vec::new());
         };
-        let prefix = &self.webhook_settings().header_prefix;
-        let attempt = |LeasedDelivery { message_id, number, failures, data }: LeasedDelivery| {
-            let body = webhook::body(&message_id, now, &data)?.into_bytes();
-            let signature = signature(&secret, &message_id, now, &body);
-            Some(Attempt {
-                client_id: target.client_id.clone(),
-                url: target.url.clone(),
-                headers: webhook::headers(prefix, &message_id, now, signature, number),
-                body,
-                key: AttemptKey { webhook_id: webhook_id.clone(), message_id, number, failures },
-            })
+        let header_prefix = self.webhook_settings().header_prefix.clone();
+        let signer = Arc::new(Signer { secret, header_prefix });
+        let attempt = |LeasedDelivery { message_id, claim_id, number, failures, data }: LeasedDelivery| {
+            let key = AttemptKey { webhook_id: webhook_id.clone(), message_id, number, failures };
+            let (headers, body) = signer.sign(&key, now, &data)?;
+            let (client_id, url) = (target.client_id.clone(), target.url.clone());
+            let signer = signer.clone();
+            Some(Attempt { key, client_id, claim_id, url, headers, body, signer, signed_at: now, data })
         };
         Ok(taken.into_iter().filter_map(attempt).collect())
     }

@@ -12,6 +12,7 @@ mod consents;
 mod credentials;
 mod deliveries;
 mod drops;
+mod due;
 mod housekeeping;
 mod interruptions;
 mod lives;

@@ -63,7 +63,8 @@ async fn a_message_is_taken_once_until_its_lease_ends_and_only_the_last_result_c
         assert_eq!(tx.lease_deliveries(&webhook, at(99), at(114), 9).await?, [], "it is not due");
         let first = tx.lease_deliveries(&webhook, at(100), at(115), 9).await?.remove(0);
         let data = "{\"claimId\":\"c\"}".to_owned();
-        assert_eq!(first, LeasedDelivery { message_id: id.clone(), number: 1, failures: 0, data });
+        let claim_id = show(tx, &webhook, &id).await?.claim_id;
+        assert_eq!(first, LeasedDelivery { message_id: id.clone(), claim_id, number: 1, failures: 0, data });
         assert_eq!(tx.lease_deliveries(&webhook, at(114), at(129), 9).await?, [], "its lease holds");
         assert_eq!(tx.failures_in_flight(&key(&webhook, &first)).await?, Some(0));
 

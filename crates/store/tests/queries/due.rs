@@ -134,11 +134,13 @@ async fn what_is_due_in_a_span_is_found_in_the_order_of_its_times() {
                 expected.push(Due { at: at(base + ms), kind, ids });
             }
             let [second, first, ..] = &expected[..] else { unreachable!("four were made") };
-            let found = tx.due(kind, at(base), at(base + 20), 9).await?;
+            let found = tx.due(kind, at(base), at(base + 20), 9, 0).await?;
             assert_eq!(found, [first.clone(), second.clone()], "{kind:?}");
-            let found = tx.due(kind, at(base), at(base + 20), 1).await?;
+            let found = tx.due(kind, at(base), at(base + 20), 1, 0).await?;
             assert_eq!(found, std::slice::from_ref(first), "{kind:?}");
-            assert_eq!(tx.due(kind, at(base + 20), at(base + 20), 9).await?, [], "{kind:?}");
+            let found = tx.due(kind, at(base), at(base + 20), 9, 1).await?;
+            assert_eq!(found, std::slice::from_ref(second), "{kind:?}");
+            assert_eq!(tx.due(kind, at(base + 20), at(base + 20), 9, 0).await?, [], "{kind:?}");
         }
         Ok(())
     })
@@ -152,10 +154,10 @@ async fn a_notice_is_due_until_it_is_given() {
         let ids = used(tx, "idle", BASE).await?;
         let due = Due { at: at(BASE + 60 * DAY_MS), kind, ids };
         let until = at(BASE + 60 * DAY_MS);
-        assert_eq!(tx.due(kind, at(BASE), until, 9).await?, [due]);
+        assert_eq!(tx.due(kind, at(BASE), until, 9, 0).await?, [due]);
         let notice = kind.notice().unwrap();
         tx.give_application_notices(notice, until, at(BASE)).await?;
-        assert_eq!(tx.due(kind, at(BASE), until, 9).await?, []);
+        assert_eq!(tx.due(kind, at(BASE), until, 9, 0).await?, []);
         Ok(())
     })
     .await;

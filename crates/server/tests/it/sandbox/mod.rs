@@ -3,6 +3,7 @@
 mod clock;
 mod doctor;
 mod environment;
+mod deliveries;
 mod expect;
 mod explain;
 mod faults;
@@ -12,3 +13,4 @@ mod scenario;
 mod timeline;
 mod tokens;
 mod trigger;
+mod webhook;

@@ -1,8 +1,12 @@
 //! What happens while the clock of a sandbox is moved.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use testkit::{Receiver, Reply, Request};
 
+use super::deliveries::deliveries;
+use super::webhook::{claim, claim_of, put_campaign, register};
 use crate::cli::process::{Sandbox, run, stagedoor_in};
 
 const CLOCK: &str = "/sandbox/v1/clock";
@@ -105,23 +109,18 @@ async fn an_open_socket_lives_on_when_the_clock_moves_by_90_days() {
     assert_eq!(socket.event("CHAT").await["content"], "still here");
 }
 
-/// Registers a receiver as the webhook of `drops`.
-async fn register(sandbox: &Sandbox, receiver: &Receiver) {
-    let webhook = Request::put("/platform/v1/applications/drops/webhook");
-    sandbox.api.operator(webhook.json(&json!({ "url": receiver.url("/hook") }))).await.content();
+/// The duration of something in real time.
+async fn timed<T>(work: impl Future<Output = T>) -> (T, Duration) {
+    let since = service::Clock::system();
+    let done = work.await;
+    (done, since.monotonic())
 }
 
-/// Claims a reward of a campaign of its own.
-async fn claim(sandbox: &Sandbox, campaign: &str) {
-    let drops = sandbox.api.operator(Request::get("/platform/v1/applications/drops")).await.content();
-    let new = json!({
-        "campaignName": campaign, "organizationId": drops["organizationId"], "categoryId": "star-voyage",
-        "rewards": [{ "rewardId": "lamp", "rewardName": "lamp" }],
-    });
-    sandbox.api.put_campaign(campaign, &new).await.content();
-    let (person, _) = sandbox.user(0, "demo");
-    let claim = json!({ "campaignId": campaign, "rewardId": "lamp", "channelId": person.channel_id });
-    sandbox.api.claim(&claim).await.content();
+/// Checks the shortest of some durations, because other tests run at the same time.
+fn assert_within(figure: &str, took: &[Duration], max: Duration) {
+    let shortest = took.iter().min().expect("it was measured");
+    println!("{figure}: {took:?}");
+    assert!(*shortest < max, "{figure}: {took:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -130,18 +129,26 @@ async fn a_message_goes_through_its_retries_to_the_dead_letter_in_one_move() {
     let (sandbox, receiver) = (frozen(&folder).await, Receiver::start().await);
     receiver.usually(Reply::Status(500));
     register(&sandbox, &receiver).await;
-    claim(&sandbox, "lighthouse").await;
-    receiver.next().await;
-    let real = service::Clock::system();
-    // The retries take 27.6 hours, and up to a tenth more.
-    let happened = moved(&sandbox, json!({ "advance": "31h" })).await;
-    let took = real.monotonic();
-    assert_eq!(receiver.count(), 8);
-    let retried = json!({ "what": "webhook.attempt", "status": 500, "clientId": "drops" });
-    assert_eq!(count(&happened, &retried), 7, "{happened:?}");
-    assert_eq!(count(&happened, &json!({ "what": "webhook.dead" })), 1, "{happened:?}");
-    assert_in_order(&happened);
-    assert!(took < std::time::Duration::from_secs(10), "{took:?}");
+    let mut durations = Vec::new();
+    for (round, campaign) in (1..).zip(["lighthouse", "harbour", "island"]) {
+        claim(&sandbox, campaign).await;
+        deliveries(&sandbox, json!({ "number": 1 }), round).await;
+        // The retries take 27.6 hours, and up to a tenth more.
+        let (happened, took) = timed(moved(&sandbox, json!({ "advance": "31h" }))).await;
+        durations.push(took);
+        assert_eq!(receiver.count(), 8 * round);
+        let retried = json!({ "what": "webhook.attempt", "status": 500, "clientId": "drops" });
+        assert_eq!(count(&happened, &retried), 7, "{happened:?}");
+        assert_eq!(count(&happened, &json!({ "what": "webhook.dead" })), 1, "{happened:?}");
+        assert_in_order(&happened);
+        // A single attempt begins exactly when it is due.
+        let made = deliveries(&sandbox, json!({ "number": ">=2" }), 7 * round).await;
+        let dues = happened.iter().filter(|one| one["what"] == "webhook.attempt");
+        for (due, made) in dues.zip(&made[7 * (round - 1)..]) {
+            assert_eq!(due["at"], made["at"]);
+        }
+    }
+    assert_within("28 hours of retries", &durations, Duration::from_secs(1));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -150,11 +157,13 @@ async fn five_days_of_failures_disable_a_webhook() {
     let (sandbox, receiver) = (frozen(&folder).await, Receiver::start().await);
     receiver.usually(Reply::Status(500));
     register(&sandbox, &receiver).await;
-    let mut happened = Vec::new();
+    let (mut happened, mut took) = (Vec::new(), Duration::ZERO);
     // The retries of the last message end on the sixth day.
     for (day, span) in ["24h", "24h", "24h", "24h", "48h"].into_iter().enumerate() {
         claim(&sandbox, &format!("day-{day}")).await;
-        happened.extend(moved(&sandbox, json!({ "advance": span })).await);
+        let (moved, of_day) = timed(moved(&sandbox, json!({ "advance": span }))).await;
+        happened.extend(moved);
+        took += of_day;
     }
     let disabled = json!({ "what": "webhook.disabled", "clientId": "drops", "reason": "FAILING" });
     assert_eq!(count(&happened, &disabled), 1, "{happened:?}");
@@ -162,6 +171,109 @@ async fn five_days_of_failures_disable_a_webhook() {
     claim(&sandbox, "later").await;
     let later = moved(&sandbox, json!({ "advance": "2d" })).await;
     assert_eq!(count(&later, &json!({ "what": "webhook.attempt" })), 0, "{later:?}");
+    assert_within("five days of failures", &[took], Duration::from_secs(1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ninety_days_with_everything_in_them_take_two_seconds() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let sandbox = Sandbox::start(folder.path(), &["--no-quota"]).await;
+    moved(&sandbox, json!({ "mode": "frozen" })).await;
+    let receiver = Receiver::start().await;
+    receiver.usually(Reply::Status(500));
+    register(&sandbox, &receiver).await;
+    put_campaign(&sandbox, "lighthouse", 20).await;
+    for reward in 0..20 {
+        claim_of(&sandbox, "lighthouse", reward, 0).await;
+    }
+    let demo = sandbox.application("demo");
+    for _ in 0..100 {
+        sandbox.api.client_session_url(&demo).await.content();
+    }
+    sandbox
+        .api
+        .operator(Request::post("/sandbox/v1/trigger/restrict").json(&json!({ "temporary": true })))
+        .await
+        .content();
+    deliveries(&sandbox, json!({ "number": 1 }), 20).await;
+    let (happened, took) = timed(moved(&sandbox, json!({ "advance": "91d" }))).await;
+    assert_in_order(&happened);
+    for (what, at_least) in [
+        ("session-url.expired", 100),
+        ("access-token.expired", 5),
+        ("refresh-token.expired", 5),
+        ("restriction.ended", 1),
+        ("application.unused-60-days", 1),
+        ("application.deleted", 1),
+        ("webhook.attempt", 140),
+        ("webhook.dead", 20),
+    ] {
+        let found = count(&happened, &json!({ "what": what }));
+        assert!(found >= at_least, "{what}: {found}");
+    }
+    assert_within("90 days with everything in them", &[took], Duration::from_secs(2));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_crowd_of_messages_is_retried_together_and_all_of_it_is_listed() {
+    const REWARDS: usize = 100;
+    const VIEWERS: usize = 2;
+    let folder = tempfile::tempdir().expect("a folder");
+    let (sandbox, receiver) = (frozen(&folder).await, Receiver::start().await);
+    receiver.usually(Reply::Status(500));
+    register(&sandbox, &receiver).await;
+    put_campaign(&sandbox, "lighthouse", REWARDS).await;
+    for (reward, viewer) in (0..REWARDS).flat_map(|reward| (0..VIEWERS).map(move |viewer| (reward, viewer))) {
+        claim_of(&sandbox, "lighthouse", reward, viewer).await;
+    }
+    let messages = REWARDS * VIEWERS;
+    deliveries(&sandbox, json!({ "number": 1 }), messages).await;
+    let (happened, took) = timed(moved(&sandbox, json!({ "advance": "31h" }))).await;
+    println!("the retries of {messages} messages: {took:?}");
+    assert_eq!(count(&happened, &json!({ "what": "webhook.attempt" })), 7 * messages);
+    assert_eq!(count(&happened, &json!({ "what": "webhook.dead" })), messages);
+    assert_eq!(receiver.count(), 8 * messages);
+    assert_in_order(&happened);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_end_in_a_move_is_listed() {
+    const URLS: usize = 1_100;
+    let folder = tempfile::tempdir().expect("a folder");
+    let sandbox = Sandbox::start(folder.path(), &["--no-quota"]).await;
+    moved(&sandbox, json!({ "mode": "frozen" })).await;
+    let demo = sandbox.application("demo");
+    for _ in 0..URLS {
+        sandbox.api.client_session_url(&demo).await.content();
+    }
+    let happened = moved(&sandbox, json!({ "advance": "1m" })).await;
+    assert_eq!(count(&happened, &json!({ "what": "session-url.expired", "clientId": "demo" })), URLS);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_moves_at_once_follow_each_other() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let sandbox = frozen(&folder).await;
+    let move_it = async || {
+        let advance = Request::post(CLOCK).json(&json!({ "advance": "20h" }));
+        sandbox.api.operator(advance).await.content()
+    };
+    let (one, two) = tokio::join!(move_it(), move_it());
+    let now = |answer: &Value| {
+        let now = answer["now"].as_str().expect("a time");
+        domain::Timestamp::parse_rfc3339(now).expect("RFC 3339").as_millis()
+    };
+    // The first one may answer after the second one moved the clock.
+    let later = now(&one).max(now(&two));
+    let shown = sandbox.api.operator(Request::get(CLOCK)).await.content();
+    assert_eq!(now(&shown), later);
+    let expired = |answer: &Value| {
+        let happened = answer["happened"].as_array().expect("a list");
+        count(happened, &json!({ "what": "access-token.expired", "clientId": "demo" }))
+    };
+    let people = sandbox.list("users").len();
+    assert_eq!(expired(&one) + expired(&two), people, "each expired once, in one of the moves");
+    assert!(expired(&one) == 0 || expired(&two) == 0, "one move ends before the other begins");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -10,7 +10,8 @@ use crate::{StoreError, Tx, params};
 /// Maximum number of rows of one kind that one statement returns.
 pub const DUE_ROWS_MAX: i64 = 500;
 
-/// Rows whose time is in (`$1`, `$2`], the earliest `$3` of them: the time and up to two ids.
+/// Rows whose time is in (`$1`, `$2`], the earliest `$3` of them after the first `$4`: the time and up to two
+/// ids.
 macro_rules! due_sql {
     ($time:literal, $ids:literal, $from:literal) => {
         sql!(
@@ -26,7 +27,7 @@ macro_rules! due_sql {
             $time,
             " <= $2 ORDER BY ",
             $time,
-            ", 2, 3 LIMIT $3"
+            ", 2, 3 LIMIT $3 OFFSET $4"
         )
     };
 }
@@ -42,7 +43,7 @@ macro_rules! warned_sql {
                 WHERE n.client_id = a.client_id AND n.kind = '",
             $notice,
             "' AND n.created_at > a.last_used_at)
-            ORDER BY a.last_used_at, a.client_id LIMIT $3"
+            ORDER BY a.last_used_at, a.client_id LIMIT $3 OFFSET $4"
         )
     };
 }
@@ -235,19 +236,21 @@ pub struct Due {
 }
 
 impl Tx {
-    /// What of one kind becomes due after `from`, until `until`: the earliest up to `limit`, at most
-    /// [`DUE_ROWS_MAX`].
+    /// What of one kind becomes due after `from`, until `until`: without the earliest `skipped` the earliest
+    /// up to `limit`, at most [`DUE_ROWS_MAX`].
     pub async fn due(
         &mut self,
         kind: DueKind,
         from: Timestamp,
         until: Timestamp,
         limit: i64,
+        skipped: i64,
     ) -> Result<Vec<Due>, StoreError> {
         let after_ms = kind.after_ms();
         let (from, until) = (from.plus_ms(-after_ms), until.plus_ms(-after_ms));
+        let values = params![from, until, limit.min(DUE_ROWS_MAX), skipped];
         let rows: Vec<(Timestamp, Option<String>, Option<String>)> =
-            self.fetch_all(kind.sql(), params![from, until, limit.min(DUE_ROWS_MAX)]).await?;
+            self.fetch_all(kind.sql(), values).await?;
         let due = |(at, first, second): (Timestamp, _, _)| Due {
             at: at.plus_ms(after_ms),
             kind,

@@ -8,7 +8,9 @@ const REGISTER: &str = "
     INSERT INTO nodes (node_id, seen_at, roles, session_base, started_at) VALUES ($1, $2, $3, $4, $5)
     ON CONFLICT (node_id) DO UPDATE SET seen_at = excluded.seen_at, session_base = excluded.session_base";
 
-const HEARTBEAT: &str = "UPDATE nodes SET seen_at = $2 WHERE node_id = $1";
+/// Two heartbeats of a node may be written in another order than they read the clock.
+const HEARTBEAT: &str =
+    "UPDATE nodes SET seen_at = CASE WHEN seen_at > $2 THEN seen_at ELSE $2 END WHERE node_id = $1";
 
 const RETIRE: &str = "UPDATE nodes SET session_base = NULL WHERE node_id = $1";
 

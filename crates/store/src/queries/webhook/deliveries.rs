@@ -166,6 +166,8 @@ columns!(DeliveryTarget { client_id: "w.client_id", url: "w.url" });
 pub struct LeasedDelivery {
     /// Its id.
     pub message_id: DeliveryId,
+    /// The claim that it reports.
+    pub claim_id: ClaimId,
     /// The number of this lease of the message, from 1 on.
     pub number: i64,
     /// Failed attempts since the message was written or last resent.
@@ -174,7 +176,13 @@ pub struct LeasedDelivery {
     pub data: String,
 }
 
-columns!(LeasedDelivery { message_id: "message_id", number: "attempts", failures: "failures", data: "data" });
+columns!(LeasedDelivery {
+    message_id: "message_id",
+    claim_id: "claim_id",
+    number: "attempts",
+    failures: "failures",
+    data: "data",
+});
 
 /// A message that is due.
 #[derive(Clone, Debug, PartialEq, Eq)]

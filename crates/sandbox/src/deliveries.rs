@@ -1,0 +1,72 @@
+//! The webhook attempts of a sandbox: each is recorded, and a move of the clock learns which were made.
+
+use std::sync::Arc;
+
+use domain::delivery::{Next, Outcome};
+use domain::{ClientId, WebhookId};
+use jobs::webhooks::{AttemptFault, FaultPoint, SentAttempt};
+use serde_json::{Map, Value};
+
+use crate::log::{NewRecord, RecordKind};
+use crate::sandbox::Sandbox;
+
+/// The fault point of the webhook sender.
+#[derive(Debug)]
+struct DeliveryPoint(Sandbox);
+
+impl Sandbox {
+    /// The fault point of the webhook sender of this sandbox's node.
+    pub fn webhook_faults(&self) -> Arc<dyn FaultPoint> {
+        Arc::new(DeliveryPoint(self.clone()))
+    }
+}
+
+impl FaultPoint for DeliveryPoint {
+    fn fault(&self, _: &ClientId, _: &WebhookId) -> Option<(String, AttemptFault)> {
+        None
+    }
+
+    fn attempted(&self, attempt: SentAttempt) {
+        let fields = fields(&attempt);
+        self.0.log().add(NewRecord { at: attempt.began_at, kind: RecordKind::Delivery, fields });
+        self.0.made_attempts().add(attempt);
+    }
+}
+
+/// The fields of a record. The message's secret is not among them.
+fn fields(attempt: &SentAttempt) -> Map<String, Value> {
+    let SentAttempt { key, client_id, claim_id, url, duration_ms, outcome, next, fault, is_copy, .. } =
+        attempt;
+    let mut fields = Map::new();
+    let mut put = |name: &str, value: Value| _ = fields.insert(name.to_owned(), value);
+    put("messageId", key.message_id.as_str().into());
+    put("webhookId", key.webhook_id.as_str().into());
+    put("clientId", client_id.as_str().into());
+    put("claimId", claim_id.as_str().into());
+    put("number", key.number.into());
+    if let Some(url) = url {
+        put("url", url.as_str().into());
+    }
+    match outcome {
+        Outcome::Answered { status, .. } => put("status", (*status).into()),
+        Outcome::Failed(failure) => put("failure", failure.name().into()),
+    }
+    put("durationMs", (*duration_ms).into());
+    match next {
+        Some(Next::Done) => put("next", "delivered".into()),
+        Some(Next::Again(at)) => {
+            put("next", "retry".into());
+            put("nextAttempt", at.rfc3339().into());
+        }
+        Some(Next::Dead) => put("next", "dead".into()),
+        Some(Next::Gone) => put("next", "gone".into()),
+        None => {}
+    }
+    if let Some(rule) = fault {
+        put("fault", rule.as_str().into());
+    }
+    if *is_copy {
+        put("copy", true.into());
+    }
+    fields
+}
