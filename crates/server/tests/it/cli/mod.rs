@@ -6,5 +6,5 @@ mod first_minutes;
 mod metrics;
 pub(crate) mod process;
 mod sandbox_hosts;
-mod serving;
+pub(crate) mod serving;
 mod shutdown;

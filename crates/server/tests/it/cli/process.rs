@@ -10,6 +10,24 @@ use testkit::{Api, Application, Person, Tokens, patiently};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::process::{Child, ChildStdout, Command};
 
+/// A file of a process in `/proc`.
+fn known(process: u32, file: &str) -> PathBuf {
+    Path::new("/proc").join(process.to_string()).join(file)
+}
+
+/// Number of open descriptors of a process.
+pub fn descriptors_of(process: u32) -> usize {
+    std::fs::read_dir(known(process, "fd")).expect("its descriptors").count()
+}
+
+/// Resident memory of a process, in bytes.
+pub fn memory_of(process: u32) -> u64 {
+    let status = std::fs::read_to_string(known(process, "status")).expect("its status");
+    let (_, rest) = status.split_once("VmRSS:").expect("its memory");
+    let kib: u64 = rest.split_whitespace().next().expect("a number").parse().expect("a number");
+    kib * 1024
+}
+
 /// The output and status of a command that has ended.
 pub struct CommandOutput {
     pub status: ExitStatus,
@@ -121,28 +139,25 @@ impl Sandbox {
         self.log.clone()
     }
 
-    /// A file of the process in `/proc`.
-    fn known(&self, file: &str) -> PathBuf {
-        Path::new("/proc").join(self.child.id().expect("the program runs").to_string()).join(file)
+    /// The id of its process.
+    pub fn id(&self) -> u32 {
+        self.child.id().expect("the program runs")
     }
 
     /// Number of its open descriptors.
     pub fn descriptors(&self) -> usize {
-        std::fs::read_dir(self.known("fd")).expect("its descriptors").count()
+        descriptors_of(self.id())
     }
 
     /// Its resident memory, in bytes.
     pub fn memory(&self) -> u64 {
-        let status = std::fs::read_to_string(self.known("status")).expect("its status");
-        let (_, rest) = status.split_once("VmRSS:").expect("its memory");
-        let kib: u64 = rest.split_whitespace().next().expect("a number").parse().expect("a number");
-        kib * 1024
+        memory_of(self.id())
     }
 
     /// Its CPU time.
     pub fn cpu(&self) -> Duration {
         const TICK: Duration = Duration::from_millis(10);
-        let stat = std::fs::read_to_string(self.known("stat")).expect("its times");
+        let stat = std::fs::read_to_string(known(self.id(), "stat")).expect("its times");
         let (_, rest) = stat.rsplit_once(')').expect("its name is in brackets");
         let ticks =
             rest.split_whitespace().skip(11).take(2).map(|ticks| ticks.parse::<u32>().expect("a number"));
@@ -151,7 +166,7 @@ impl Sandbox {
 
     /// Changes the limit of its descriptors.
     pub async fn limit_descriptors(&self, limit: usize) {
-        let id = self.child.id().expect("the program runs").to_string();
+        let id = self.id().to_string();
         let limit = format!("--nofile={limit}:");
         let status = Command::new("prlimit").args(["--pid", &id, &limit]).status().await;
         assert!(status.expect("prlimit is there").success());
@@ -159,7 +174,7 @@ impl Sandbox {
 
     /// Sends a signal.
     pub async fn signal(&self, name: &str) {
-        let id = self.child.id().expect("the program runs").to_string();
+        let id = self.id().to_string();
         let status = Command::new("kill").args([&format!("-{name}"), &id]).status().await;
         assert!(status.expect("kill is there").success());
     }

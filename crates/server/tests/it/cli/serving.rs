@@ -7,10 +7,11 @@ use tokio::process::{Child, Command};
 
 use crate::cli::process::{Sandbox, run, stagedoor};
 
-const KEY: &str = "an-operator-key-of-more-than-32-characters";
+/// The operator key of the served services.
+pub const KEY: &str = "an-operator-key-of-more-than-32-characters";
 
 /// A running `serve` and its address.
-async fn serve(mut command: Command, folder: &tempfile::TempDir) -> (Child, String) {
+pub async fn serve(mut command: Command, folder: &tempfile::TempDir) -> (Child, String) {
     let log = folder.path().join("log");
     command.stdout(Stdio::piped()).stderr(std::fs::File::create(&log).expect("a file"));
     let child = command.spawn().expect("the program starts");
@@ -29,12 +30,14 @@ async fn serve(mut command: Command, folder: &tempfile::TempDir) -> (Child, Stri
     (child, address)
 }
 
-fn command(folder: &tempfile::TempDir) -> Command {
+/// `stagedoor serve` with a store in a folder.
+pub fn command(folder: &tempfile::TempDir) -> Command {
     let data = folder.path().join("data");
     stagedoor(&["serve", "--listen", "127.0.0.1:0", "--data", data.to_str().expect("a path")])
 }
 
-async fn stop(mut child: Child) {
+/// Stops a running `serve`.
+pub async fn stop(mut child: Child) {
     let id = child.id().expect("it runs").to_string();
     Command::new("kill").args(["-TERM", &id]).status().await.expect("kill is there");
     let output = patiently("the program ends", child.wait()).await.expect("a status");

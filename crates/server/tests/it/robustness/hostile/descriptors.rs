@@ -25,6 +25,13 @@ const IDLE_CPU_MAX: Duration = Duration::from_millis(500);
 pub async fn limited(folder: &tempfile::TempDir, limit: usize) -> Sandbox {
     let log = folder.path().join("log");
     let program = stagedoor(&["dev", "--json", "--listen", "127.0.0.1:0", "--no-quota"]);
+    let mut command = with_limit(&program, limit);
+    command.stdout(Stdio::piped()).stderr(File::create(&log).expect("a file for the log"));
+    Sandbox::of(command, log).await
+}
+
+/// A program with a low limit of descriptors, without the environment of the test.
+pub fn with_limit(program: &Command, limit: usize) -> Command {
     let mut command = Command::new("sh");
     command.args(["-c", &format!("ulimit -n {limit}; exec \"$0\" \"$@\"")]);
     command.arg(program.as_std().get_program()).args(program.as_std().get_args());
@@ -32,9 +39,8 @@ pub async fn limited(folder: &tempfile::TempDir, limit: usize) -> Sandbox {
     {
         command.env_remove(name);
     }
-    command.stdin(Stdio::null()).kill_on_drop(true).stdout(Stdio::piped());
-    command.stderr(File::create(&log).expect("a file for the log"));
-    Sandbox::of(command, log).await
+    command.stdin(Stdio::null()).kill_on_drop(true);
+    command
 }
 
 async fn open_sessions(sandbox: &Sandbox, queries: &[String]) -> Vec<Socket> {

@@ -4,10 +4,11 @@
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
-use testkit::{Connection, Request, patiently};
+use testkit::{Api, Connection, Request, patiently};
 
-use super::descriptors::limited;
-use crate::cli::process::Sandbox;
+use super::descriptors::{limited, with_limit};
+use crate::cli::process::{descriptors_of, memory_of};
+use crate::cli::serving;
 
 /// The default limit of descriptors, which gives 870 places.
 const LIMIT: usize = 1_024;
@@ -32,20 +33,20 @@ const GIVEN_BACK_AFTER: Duration = Duration::from_secs(3);
 const UNFINISHED: &[u8] = b"POST /auth/v1/token HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{";
 
 /// Peers with unfinished bodies, in turn from these addresses.
-async fn attack(sandbox: &Sandbox, peers: usize, from: impl Fn(usize) -> Ipv4Addr) -> Vec<Connection> {
-    attack_with(UNFINISHED, sandbox, peers, from).await
+async fn attack(api: &Api, peers: usize, from: impl Fn(usize) -> Ipv4Addr) -> Vec<Connection> {
+    attack_with(UNFINISHED, api, peers, from).await
 }
 
 /// Peers that send only these bytes.
 async fn attack_with(
     bytes: &[u8],
-    sandbox: &Sandbox,
+    api: &Api,
     peers: usize,
     from: impl Fn(usize) -> Ipv4Addr,
 ) -> Vec<Connection> {
     let mut attackers = Vec::new();
     for number in 0..peers {
-        let mut peer = Connection::open_from(from(number), sandbox.api.address()).await;
+        let mut peer = Connection::open_from(from(number), api.address()).await;
         peer.write(bytes).await;
         attackers.push(peer);
     }
@@ -58,13 +59,12 @@ fn now() -> Instant {
 }
 
 /// The durations of other clients' calls, sorted. Every call is answered.
-async fn calls(sandbox: &Sandbox) -> Vec<Duration> {
-    let token = sandbox.user(0, "demo").1.access;
+async fn calls(api: &Api, token: &str) -> Vec<Duration> {
     let mut took = Vec::new();
     for _ in 0..CALLS {
         let began = now();
-        let mut connection = Connection::open(sandbox.api.address()).await;
-        connection.send(&Request::get("/open/v1/users/me").bearer(&token)).await.content();
+        let mut connection = Connection::open(api.address()).await;
+        connection.send(&Request::get("/open/v1/users/me").bearer(token)).await.content();
         took.push(began.elapsed());
     }
     took.sort_unstable();
@@ -85,10 +85,11 @@ fn from_many(number: usize) -> Ipv4Addr {
 async fn unfinished_bodies_do_not_delay_other_callers() {
     let folder = tempfile::tempdir().expect("a folder");
     let sandbox = limited(&folder, LIMIT).await;
+    let token = sandbox.user(0, "demo").1.access;
     for (name, from) in [("one address", from_one as fn(usize) -> Ipv4Addr), ("many addresses", from_many)] {
         for peers in [1_500, 2_610] {
-            let attackers = attack(&sandbox, peers, from).await;
-            let took = calls(&sandbox).await;
+            let attackers = attack(&sandbox.api, peers, from).await;
+            let took = calls(&sandbox.api, &token).await;
             let (p50, longest) = (took[CALLS / 2], took[CALLS - 1]);
             println!("{peers} unfinished bodies from {name}: p50 {p50:?}, longest {longest:?}");
             assert!(
@@ -102,39 +103,64 @@ async fn unfinished_bodies_do_not_delay_other_callers() {
     assert_eq!(sandbox.end().await.0.code(), Some(0));
 }
 
-/// The memory per peer, for many peers that send only these bytes.
-async fn memory_of(bytes: &[u8]) -> usize {
+/// The memory of a process per peer, for many peers that send only these bytes.
+async fn memory_per_peer(process: u32, api: &Api, token: &str, bytes: &[u8]) -> usize {
+    calls(api, token).await;
+    tokio::time::sleep(GIVEN_BACK_AFTER).await;
+    let memory = memory_of(process);
+    let peers = attack_with(bytes, api, MEASURED, from_many).await;
+    calls(api, token).await;
+    tokio::time::sleep(GIVEN_BACK_AFTER).await;
+    let each = (memory_of(process).saturating_sub(memory) / MEASURED as u64) as usize;
+    assert!(descriptors_of(process) > MEASURED, "not all of them are there");
+    drop(peers);
+    each
+}
+
+/// The same of `stagedoor serve`.
+async fn memory_of_serve(bytes: &[u8]) -> usize {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut command = with_limit(&serving::command(&folder), MEASURED_LIMIT);
+    command.env("STAGEDOOR_OPERATOR_KEY", serving::KEY);
+    let (child, base_url) = serving::serve(command, &folder).await;
+    let api = Api::new(&base_url, serving::KEY);
+    let app = api.application("bot").create().await;
+    let token = api.sign_in(&app, &api.person("someone").create().await).await.access;
+    let each = memory_per_peer(child.id().expect("it runs"), &api, &token, bytes).await;
+    serving::stop(child).await;
+    each
+}
+
+/// The same of a sandbox.
+async fn memory_of_sandbox(bytes: &[u8]) -> usize {
     let folder = tempfile::tempdir().expect("a folder");
     let sandbox = limited(&folder, MEASURED_LIMIT).await;
-    calls(&sandbox).await;
-    tokio::time::sleep(GIVEN_BACK_AFTER).await;
-    let memory = sandbox.memory();
-    let peers = attack_with(bytes, &sandbox, MEASURED, from_many).await;
-    calls(&sandbox).await;
-    tokio::time::sleep(GIVEN_BACK_AFTER).await;
-    let each = (sandbox.memory().saturating_sub(memory) / MEASURED as u64) as usize;
-    assert!(sandbox.descriptors() > MEASURED, "not all of them are there");
-    drop(peers);
+    let token = sandbox.user(0, "demo").1.access;
+    let each = memory_per_peer(sandbox.id(), &sandbox.api, &token, bytes).await;
     sandbox.signal("TERM").await;
     assert_eq!(sandbox.end().await.0.code(), Some(0));
     each
+}
+
+fn assert_little(name: &str, bytes: &[u8], each: usize, max: usize) {
+    println!("{name} of which {} bytes have come costs {each} bytes", bytes.len());
+    assert!(each > 1_024, "{name}: {each} bytes: the peers were not measured");
+    assert!(each <= bytes.len() + max, "{name}: {each} bytes");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_unfinished_request_costs_little_memory() {
     let head = b"GET /open/v1/users/me HTTP/1.1\r\nHost: localhost\r\nA: ".to_vec();
     let long = [&head[..], &[b'a'; 15_000]].concat();
-    let body_max = MEMORY_MAX + RECORDING_MAX;
-    for (name, bytes, max) in [
-        ("a head", &head[..], MEMORY_MAX),
-        ("a long head", &long, MEMORY_MAX),
-        ("a body", UNFINISHED, body_max),
-    ] {
-        let each = memory_of(bytes).await;
-        println!("{name} of which {} bytes have come costs {each} bytes", bytes.len());
-        assert!(each > 1_024, "{name}: {each} bytes: the peers were not measured");
-        assert!(each <= bytes.len() + max, "{name}: {each} bytes");
+    for (name, bytes) in [("a head", &head[..]), ("a long head", &long), ("a body", UNFINISHED)] {
+        assert_little(name, bytes, memory_of_serve(bytes).await, MEMORY_MAX);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_unfinished_request_of_a_sandbox_costs_its_record_besides() {
+    let each = memory_of_sandbox(UNFINISHED).await;
+    assert_little("a body", UNFINISHED, each, MEMORY_MAX + RECORDING_MAX);
 }
 
 /// The operator is authenticated, so its body may arrive slowly although others need places.
@@ -159,8 +185,8 @@ async fn a_slow_bulk_body_keeps_its_place() {
     stranger.write(head("the-key-of-a-stranger-of-32-chars", 1_000).as_bytes()).await;
     for _ in 0..4 {
         honest.write(line.as_bytes()).await;
-        drop(attack(&sandbox, 150, from_many).await);
-        let kept = attack(&sandbox, 150, from_many).await;
+        drop(attack(&sandbox.api, 150, from_many).await);
+        let kept = attack(&sandbox.api, 150, from_many).await;
         tokio::time::sleep(Duration::from_millis(1_100)).await;
         drop(kept);
     }
