@@ -16,6 +16,7 @@
 //! | `open` | `stagedoor open` |
 //! | `logs` | `stagedoor logs` |
 //! | `scenario` | `stagedoor scenario` |
+//! | `storm` | the progress and the result of `stagedoor trigger storm` |
 //! | `token` | `stagedoor token` |
 //! | `trigger` | `stagedoor trigger` |
 //! | `doctor` | `stagedoor doctor` |
@@ -45,6 +46,7 @@ pub mod scenario;
 mod secrets;
 pub mod session_listen;
 pub mod state_file;
+mod storm;
 mod target;
 pub mod token;
 pub mod trigger;

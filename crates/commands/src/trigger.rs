@@ -7,6 +7,7 @@ use http::Method;
 use serde_json::{Map, Value};
 
 use crate::failure::CommandFailure;
+use crate::storm;
 use crate::target::TargetOptions;
 
 /// `stagedoor trigger`
@@ -38,8 +39,16 @@ pub async fn run(options: &TriggerOptions) -> Result<String, CommandFailure> {
     }
     let path = format!("/sandbox/v1/trigger/{kind}");
     let body = Value::Object(fields);
-    let happened = target.find()?.call(Method::POST, &path, Some(&body), Duration::ZERO).await?;
-    Ok(if target.json { format!("{happened}\n") } else { format!("{kind}: {}\n", text(&happened)) })
+    let server = target.find()?;
+    let happened = match kind.as_str() {
+        "storm" => storm::run(&server, &path, &body).await?,
+        _ => server.call(Method::POST, &path, Some(&body), Duration::ZERO).await?,
+    };
+    Ok(match kind.as_str() {
+        _ if target.json => format!("{happened}\n"),
+        "storm" => storm::text(&happened),
+        _ => format!("{kind}: {}\n", text(&happened)),
+    })
 }
 
 /// The fields of the call. Options of the command are taken out.

@@ -145,7 +145,7 @@ impl Matching {
 }
 
 /// A number from 0 to below 1, by SplitMix64.
-fn draw(state: &mut u64) -> f64 {
+pub(crate) fn draw(state: &mut u64) -> f64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut mixed = *state;
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

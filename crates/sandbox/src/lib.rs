@@ -25,8 +25,8 @@
 //! | `http` | the sandbox API |
 
 mod clock;
-mod explain;
 mod deliveries;
+mod explain;
 mod fault;
 mod fault_rules;
 mod filter;

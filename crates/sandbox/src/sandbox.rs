@@ -11,8 +11,8 @@ use tokio::sync::{Mutex, MutexGuard};
 
 use crate::fault_rules::FaultRules;
 use crate::log::Log;
-use crate::refusals::RefusalLog;
 use crate::made_attempts::MadeAttempts;
+use crate::refusals::RefusalLog;
 
 /// A sandbox. Cheap to clone. It exists before its service, because the service stands on its clock.
 #[derive(Clone, Debug)]
@@ -106,6 +106,8 @@ impl Sandbox {
     /// Remembers a secret of an application.
     pub fn remember_client_secret(&self, client_id: String, secret: ClientSecret) {
         self.0.client_secrets.lock().unwrap_or_else(PoisonError::into_inner).insert(client_id, secret);
+    }
+
     /// The webhook attempts that are made while the clock moves.
     pub(crate) fn made_attempts(&self) -> &MadeAttempts {
         &self.0.made_attempts

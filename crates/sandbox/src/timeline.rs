@@ -28,6 +28,8 @@ const TOGETHER_MS: i64 = 500;
 const CROWD: usize = 20;
 /// See [`CROWD`].
 const CROWD_MS: i64 = MINUTE_MS;
+/// Number of things of each kind that are read to plan a step: a crowd and one more.
+const PLANNED: usize = CROWD + 1;
 
 /// Something that happened while the clock moved, or will happen.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -80,9 +82,14 @@ impl<'a> Timeline<'a> {
         let made = self.sandbox.made_attempts().collect();
         let mut from = now;
         loop {
-            let next = self.parts.service.due(&DueKind::ACTIVE, from, target, CROWD as i64).await?;
-            let until = step_end(&next).unwrap_or(target);
-            self.step(&made, from, until).await?;
+            let (begins, next_end) = self.parts.service.plan(from, target, PLANNED as i64).await?;
+            let until = step_end(&begins).unwrap_or(target);
+            let mut happened = Vec::new();
+            if next_end.is_some_and(|at| at <= until) {
+                happened = self.ended(from, until).await?;
+            }
+            let begins = self.begins(begins, from, until).await?;
+            self.step(&made, until, begins, happened).await?;
             from = until;
             if from >= target {
                 break;
@@ -92,21 +99,38 @@ impl<'a> Timeline<'a> {
         Ok(self.passed)
     }
 
-    /// Moves the clock to `until`, and runs what becomes due until then.
+    /// The lifetimes that end in a step.
+    async fn ended(&mut self, from: Timestamp, until: Timestamp) -> Result<Vec<Happened>, service::Error> {
+        let kept = HAPPENED_MAX.saturating_sub(self.passed.happened.len());
+        let (ended, count) = self.parts.service.all_due(&DueKind::PASSIVE, from, until, kept).await?;
+        self.passed.omitted += count - ended.len() as u64;
+        Ok(ended.iter().map(Happened::from).collect())
+    }
+
+    /// What begins in a step. `planned` has the earliest [`PLANNED`] of each kind.
+    async fn begins(
+        &self,
+        mut planned: Vec<Due>,
+        from: Timestamp,
+        until: Timestamp,
+    ) -> Result<Vec<Due>, service::Error> {
+        planned.retain(|due| due.at <= until);
+        if planned.len() < PLANNED {
+            return Ok(planned);
+        }
+        Ok(self.parts.service.all_due(&DueKind::ACTIVE, from, until, usize::MAX).await?.0)
+    }
+
+    /// Moves the clock to `until`, and runs what begins until then. `happened` has what ends.
     async fn step(
         &mut self,
         made: &Collecting<'_>,
-        from: Timestamp,
         until: Timestamp,
+        begins: Vec<Due>,
+        mut happened: Vec<Happened>,
     ) -> Result<(), service::Error> {
-        let service = &self.parts.service;
-        let kept = HAPPENED_MAX.saturating_sub(self.passed.happened.len());
-        let (ended, count) = service.all_due(&DueKind::PASSIVE, from, until, kept).await?;
-        let (begins, _) = service.all_due(&DueKind::ACTIVE, from, until, usize::MAX).await?;
-        self.passed.omitted += count - ended.len() as u64;
         self.sandbox.clock().advance_to(until);
         self.beat(until).await?;
-        let mut happened: Vec<Happened> = ended.iter().map(Happened::from).collect();
         let (messages, applications): (Vec<Due>, Vec<Due>) =
             begins.into_iter().partition(|due| due.kind == DueKind::WebhookAttempt);
         if !applications.is_empty() {

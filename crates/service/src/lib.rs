@@ -35,7 +35,7 @@ mod work;
 
 pub use channel::{badges, broadcast_settings, channel_admin, channels, relations, restrictions};
 pub use chat::{chat_settings, chats};
-pub use cluster::{due, housekeeping, nodes};
+pub use cluster::{due, expire, housekeeping, nodes};
 pub use identity::{
     application_life, application_secrets, application_switch, applications, consents, credentials, notices,
     organizations, sign_in, tokens,

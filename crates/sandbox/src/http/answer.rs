@@ -37,6 +37,12 @@ impl Problem {
     }
 }
 
+impl std::fmt::Display for Problem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}", self.status.as_u16(), self.message)
+    }
+}
+
 impl From<service::Error> for Problem {
     /// A refusal of the service keeps its status and its message.
     fn from(error: service::Error) -> Self {

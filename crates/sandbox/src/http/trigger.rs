@@ -4,7 +4,9 @@
 mod access;
 mod channels;
 mod events;
+mod expire;
 mod input;
+mod storm;
 
 use std::pin::Pin;
 
@@ -43,12 +45,20 @@ const VIEWER: (&str, &str) = ("viewer", "who watches; default: the last person")
 const USER: (&str, &str) = ("user", "the user; default: the first person");
 const CLIENT: (&str, &str) = ("client", "the application; default: the first one");
 const MESSAGE: (&str, &str) = ("message", "the text");
+const EMOJIS: (&str, &str) =
+    ("emojis", "emojis in the text, as in {\"smile\":\"https://e.example/smile.png\"}");
 
 const KINDS: &[Kind] = &[
     Kind {
         name: "chat",
         summary: "a viewer posts a chat message",
-        fields: &[CHANNEL, FROM, MESSAGE],
+        fields: &[
+            CHANNEL,
+            FROM,
+            MESSAGE,
+            EMOJIS,
+            ("badges", "the addresses of the sender's badges; default: those of the role"),
+        ],
         run: |input| Box::pin(events::chat(input)),
     },
     Kind {
@@ -61,13 +71,21 @@ const KINDS: &[Kind] = &[
             ("amount", "won; default: 1000"),
             MESSAGE,
             ("type", "CHAT or VIDEO; default: CHAT"),
+            EMOJIS,
         ],
         run: |input| Box::pin(events::donation(input)),
     },
     Kind {
         name: "subscription",
         summary: "somebody subscribes to a channel",
-        fields: &[TO, FROM, ("tier", "1 or 2; default: 1"), ("month", "months subscribed; default: 1")],
+        fields: &[
+            TO,
+            FROM,
+            ("tier", "1 or 2; default: 1"),
+            ("tierName", "the brand name; default: that of the tier"),
+            ("month", "months subscribed; default: 1"),
+            ("since", "the first day, as an RFC 3339 time; default: now"),
+        ],
         run: |input| Box::pin(events::subscription(input)),
     },
     Kind {
@@ -85,7 +103,11 @@ const KINDS: &[Kind] = &[
     Kind {
         name: "restrict",
         summary: "a channel restricts another one in its chat",
-        fields: &[CHANNEL, ("target", "who is restricted; default: the last person")],
+        fields: &[
+            CHANNEL,
+            ("target", "who is restricted; default: the last person"),
+            ("temporary", "true: for a minute"),
+        ],
         run: |input| Box::pin(channels::restrict(input)),
     },
     Kind {
@@ -96,6 +118,9 @@ const KINDS: &[Kind] = &[
             ("title", "default: that of the broadcast setting"),
             ("category", "the id of a category; default: that of the broadcast setting"),
             ("viewers", "number of viewers; default: 0"),
+            ("tags", "default: those of the broadcast setting"),
+            ("adult", "true: for adults"),
+            ("thumbnail", "the address of its picture"),
         ],
         run: |input| Box::pin(channels::live(input)),
     },
@@ -115,8 +140,12 @@ const KINDS: &[Kind] = &[
         name: "claim",
         summary: "a viewer claims a reward",
         fields: &[
-            ("campaign", "the id of the campaign; required"),
+            (
+                "campaign",
+                "the id of the campaign; default: the first with a reward that the viewer can claim",
+            ),
             ("reward", "the id of the reward; default: the first that the viewer can claim"),
+            ("claim", "the id of the claim; default: a new one"),
             VIEWER,
         ],
         run: |input| Box::pin(channels::claim(input)),
@@ -134,6 +163,17 @@ const KINDS: &[Kind] = &[
         run: |input| Box::pin(access::remove_scope(input)),
     },
     Kind {
+        name: "expire",
+        summary: "codes, tokens or session URLs end now; the clock stays",
+        fields: &[
+            ("what", "code, access-token, refresh-token or session-url; required"),
+            ("user", "those of this user"),
+            ("client", "those of this application"),
+            ("token", "the one: a code, a token, or a session URL"),
+        ],
+        run: |input| Box::pin(expire::expire(input)),
+    },
+    Kind {
         name: "close-session",
         summary: "the operator ends sessions",
         fields: &[
@@ -148,6 +188,19 @@ const KINDS: &[Kind] = &[
         summary: "the calls of a user through an application use up their quota",
         fields: &[CLIENT, USER],
         run: |input| Box::pin(access::exhaust_quota(input)),
+    },
+    Kind {
+        name: "storm",
+        summary: "many events for a while; answers at the end, with the percentiles of their latencies",
+        fields: &[
+            CHANNEL,
+            ("from", "who does it; default: any of the other people"),
+            ("rate", "events a second, 1 to 1000; default: 10"),
+            ("duration", "in real time, up to 10m; default: 10s"),
+            ("mix", "the weights; default: {\"chat\":8,\"donation\":1,\"subscription\":1}"),
+            ("seed", "the same seed gives the same events; default: 1"),
+        ],
+        run: |input| Box::pin(storm::storm(input)),
     },
 ];
 
@@ -184,10 +237,15 @@ pub(super) async fn run(
     }
     let starting = || Problem::new(StatusCode::SERVICE_UNAVAILABLE, "the sandbox still starts: try again");
     let service = sandbox.parts().ok_or_else(starting)?.service.clone();
-    let happened = (kind.run)(Input { service, fields }).await?;
+    let mut happened = (kind.run)(Input { sandbox: sandbox.clone(), service, fields }).await?;
     let mut record = happened.clone();
     record.insert("trigger".to_owned(), Value::from(kind.name));
-    sandbox.log().add(NewRecord { at: sandbox.clock().now(), kind: RecordKind::Trigger, fields: record });
+    // The id has another name too.
+    record.remove("eventId");
+    let at = sandbox.clock().now();
+    let mark = sandbox.log().add(NewRecord { at, kind: RecordKind::Trigger, fields: record });
+    // Events without an id of the service have that of their record.
+    happened.entry("eventId").or_insert_with(|| format!("trigger-{mark}").into());
     Ok(Content(happened))
 }
 

@@ -28,6 +28,25 @@ impl Service {
         .await
     }
 
+    /// What begins after `from`, until `until`, as [`due`](Self::due), and the earliest time after `from` at
+    /// which a lifetime ends.
+    pub async fn plan(
+        &self,
+        from: Timestamp,
+        until: Timestamp,
+        limit: i64,
+    ) -> Result<(Vec<Due>, Option<Timestamp>), Error> {
+        self.read(async move |tx: &mut Tx| {
+            let mut begins = Vec::new();
+            for kind in DueKind::ACTIVE {
+                begins.extend(tx.due(kind, from, until, limit, 0).await?);
+            }
+            begins.sort_by_key(|due: &Due| due.at);
+            Ok::<_, Error>((begins, tx.next_end(from).await?))
+        })
+        .await
+    }
+
     /// All that becomes due of these kinds after `from`, until `until`, in the order of the due times. The
     /// number is that of all, but only the earliest up to `kept` of each kind are returned.
     pub async fn all_due(

@@ -1,6 +1,7 @@
 //! Nodes and background work.
 
 pub mod due;
+pub mod expire;
 pub mod housekeeping;
 pub(crate) mod job_metrics;
 pub(crate) mod node_state;

@@ -6,7 +6,7 @@ use std::slice;
 use domain::drops::{Campaign, RewardProgress};
 use domain::limits::{WATCHING_MINUTES_MAX, WATCHING_VIEWERS_MAX};
 use domain::refusal::Resource;
-use domain::{CampaignId, CategoryId, ChannelId, Invalid, Refusal, Rule};
+use domain::{CampaignId, CategoryId, ChannelId, Invalid, Refusal, RewardId, Rule};
 use store::Tx;
 use store::queries::locks::Shared;
 pub use store::queries::watching::Watched;
@@ -92,6 +92,12 @@ impl Service {
     /// [`Refusal::NotFound`] when the campaign does not exist.
     pub async fn campaign(&self, id: CampaignId) -> Result<Campaign, Error> {
         self.snapshot(async move |tx: &mut Tx| campaign(tx, &id).await).await
+    }
+
+    /// The first reward that a viewer could claim now, of any campaign.
+    pub async fn first_claimable(&self, viewer: &ChannelId) -> Result<Option<(CampaignId, RewardId)>, Error> {
+        let (viewer, now) = (viewer.clone(), self.now());
+        self.read(async move |tx: &mut Tx| Ok(tx.first_claimable(&viewer, now).await?)).await
     }
 
     /// The progress of a viewer in a campaign.

@@ -225,7 +225,7 @@ async fn apply_event(
 ) -> Result<(), Error> {
     match event {
         ChannelEvent::Donation(donation) => {
-            return channel_events::donate(work, channel, donation, key).await;
+            return channel_events::donate(work, channel, donation, key).await.map(drop);
         }
         ChannelEvent::Subscription(paid) => {
             return channel_events::subscribe_paid(work, channel, paid, key).await;

@@ -52,7 +52,7 @@ pub struct PaidSubscription {
 }
 
 impl Service {
-    /// Records a donation to `channel`.
+    /// Records a donation to `channel`. Returns its id; `None` for a repeated call.
     ///
     /// # Errors
     /// [`Refusal::NotFound`] when the channel does not exist; `Invalid` when the donor does not exist, and
@@ -62,7 +62,7 @@ impl Service {
         channel: &ChannelId,
         donation: Donation,
         key: Option<IdempotencyKey>,
-    ) -> Result<(), Error> {
+    ) -> Result<Option<MessageId>, Error> {
         let channel = channel.clone();
         self.write(async move |work: &mut Work<'_>| self::donate(work, channel, donation, key.as_ref()).await)
             .await
@@ -87,25 +87,25 @@ impl Service {
     }
 }
 
-/// Records a donation, inside a transaction.
+/// Records a donation, inside a transaction. Returns its id; `None` for a repeated call.
 pub(crate) async fn donate(
     work: &mut Work<'_>,
     channel: ChannelId,
     donation: Donation,
     key: Option<&IdempotencyKey>,
-) -> Result<(), Error> {
+) -> Result<Option<MessageId>, Error> {
     let now = work.now();
     check_pay_amount(&donation.pay_amount)?;
     check_donation_text(&donation.donation_text)?;
     check_emojis(&donation.emojis)?;
     if idempotency::claim(work, key, &()).await?.is_some() {
-        return Ok(());
+        return Ok(None);
     }
     let donation = donation_event(work, &channel, donation).await?;
     let id = MessageId::generate(now, work.random());
     work.insert_donation(&id, &channel, &donation, &json(&donation.emojis), now).await?;
     publish(work, channel, EventKind::Donation(donation));
-    Ok(())
+    Ok(Some(id))
 }
 
 /// Records a paid subscription, inside a transaction.

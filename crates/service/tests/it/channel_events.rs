@@ -161,12 +161,12 @@ async fn wrong_values_are_refused_before_any_change() {
         };
         let service = &world.service;
         let amount = Donation { pay_amount: "-1".into(), ..donation(None) };
-        assert_eq!(wrong(service.donate(&channel, amount, None).await), "payAmount");
+        assert_eq!(wrong(service.donate(&channel, amount, None).await.map(drop)), "payAmount");
         let long = Donation { donation_text: "가".repeat(501), ..donation(None) };
-        assert_eq!(wrong(service.donate(&channel, long, None).await), "donationText");
+        assert_eq!(wrong(service.donate(&channel, long, None).await.map(drop)), "donationText");
         let emojis: Emojis = [("{:a:}".to_owned(), "javascript:alert(1)".to_owned())].into();
         let picture = Donation { emojis: emojis.clone(), ..donation(None) };
-        assert_eq!(wrong(service.donate(&channel, picture, None).await), "emojis");
+        assert_eq!(wrong(service.donate(&channel, picture, None).await.map(drop)), "emojis");
         let chat = service.post_chat(&channel, &channel, text("a"), emojis, None).await;
         assert_eq!(wrong(chat.map(drop)), "emojis");
         for (field, value) in [

@@ -39,7 +39,7 @@ pub use channel::{
     broadcast_settings, channel_admin, channel_deletions, channels, relations, restrictions, stream_keys,
 };
 pub use chat::{chat_settings, chats};
-pub use cluster::{due, locks, nodes, store_origin, sweeps};
+pub use cluster::{due, expire, locks, nodes, store_origin, sweeps};
 pub use identity::{
     application_admin, application_life, application_secrets, applications, browser_sessions, consents,
     credential_changes, organizations, tokens,

@@ -141,6 +141,9 @@ async fn what_is_due_in_a_span_is_found_in_the_order_of_its_times() {
             let found = tx.due(kind, at(base), at(base + 20), 9, 1).await?;
             assert_eq!(found, std::slice::from_ref(second), "{kind:?}");
             assert_eq!(tx.due(kind, at(base + 20), at(base + 20), 9, 0).await?, [], "{kind:?}");
+            if DueKind::PASSIVE.contains(&kind) {
+                assert_eq!(tx.next_end(at(base)).await?, Some(at(base + 10)), "{kind:?}");
+            }
         }
         Ok(())
     })

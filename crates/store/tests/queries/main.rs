@@ -11,6 +11,7 @@ mod deliveries;
 mod drops;
 mod due;
 mod event_outbox;
+mod expire;
 mod lists;
 mod lives;
 mod locks;

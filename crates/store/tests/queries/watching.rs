@@ -124,6 +124,32 @@ async fn minutes_count_where_category_dates_and_channel_allow_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_first_claimable_reward_is_in_a_running_campaign_and_not_claimed() {
+    in_seeded(async move |tx: &mut Tx| {
+        plant(tx).await?;
+        assert!(tx.first_claimable(&channel("a"), at(5)).await?.is_some());
+        for name in ["ours-sea", "ours-sky", "theirs-sea", "theirs-sky"] {
+            put(tx, name, |campaign| campaign.period = period(None, Some(5))).await?;
+        }
+        assert_eq!(tx.first_claimable(&channel("a"), at(5)).await?, None, "all are over");
+        put(tx, "of-a", |campaign| {
+            campaign.rewards = vec![
+                Reward { watch_minutes: 10, ..reward("crown") },
+                Reward { watch_minutes: 0, ..reward("sword") },
+            ];
+        })
+        .await?;
+        let found = tx.first_claimable(&channel("a"), at(5)).await?.expect("a reward");
+        assert_eq!((found.0.as_str(), found.1.as_str()), ("of-a", "sword"));
+        assert_eq!(tx.insert_claim(&new("1", "of-a", "sword", "a"), at(5)).await?, None);
+        assert_eq!(tx.first_claimable(&channel("a"), at(5)).await?, None, "the other one needs minutes");
+        assert!(tx.first_claimable(&channel("b"), at(5)).await?.is_some());
+        Ok(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_watchable_channel_has_its_live_and_the_number_of_existing_viewers() {
     in_seeded(async move |tx: &mut Tx| {
         plant(tx).await?;

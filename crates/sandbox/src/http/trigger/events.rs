@@ -1,27 +1,37 @@
 //! What sockets receive: chat messages, donations and subscriptions.
 
-use domain::chat::{DonationType, Emojis, MessageText, chat_channel_id};
+use domain::Timestamp;
+use domain::chat::{Badge, DonationType, MessageText, chat_channel_id};
 use domain::event::EventType;
 use serde_json::json;
 use service::channel_events::{Donation, PaidSubscription};
+use service::chats::ChatMessage;
 
-use super::input::{Input, Outcome, outcome};
+use super::input::{Input, Outcome, outcome, spelled};
 use crate::http::answer::Problem;
 
 const MESSAGE: &str = "안녕하세요 👋";
 const AMOUNT_WON: i64 = 1_000;
 /// The brand names of the two tiers.
-const TIER_NAMES: [&str; 2] = ["팬", "열혈팬"];
+pub(super) const TIER_NAMES: [&str; 2] = ["팬", "열혈팬"];
 
 /// A viewer says something in a chat.
 pub(super) async fn chat(input: Input) -> Result<Outcome, Problem> {
     let channel = input.streamer("channel").await?;
     let sender = input.viewer("from", &channel).await?;
     let text = input.text("message")?.unwrap_or_else(|| MESSAGE.to_owned());
-    let text = MessageText::parse(text).map_err(service::Error::from)?;
+    let text = MessageText::parse(text).map_err(|error| spelled(error.into(), &[]))?;
+    let emojis = input.emojis("emojis")?;
+    let badges = input.list("badges")?.map(|urls| {
+        let badge = |image_url| Badge { image_url };
+        urls.into_iter().map(badge).collect::<Vec<_>>()
+    });
     let delivered = input.subscribed(EventType::Chat, &channel).await?;
-    let posted = input.service.post_chat(&channel, &sender, text.clone(), Emojis::new(), None).await?;
+    let message = ChatMessage { sender: sender.clone(), text: text.clone(), emojis, badges };
+    let posted = input.service.post_message(&channel, message, None).await;
+    let posted = posted.map_err(|error| spelled(error, &[]))?;
     Ok(outcome(json!({
+        "eventId": posted.message_id,
         "channelId": channel,
         "senderChannelId": sender,
         "chatChannelId": chat_channel_id(&channel),
@@ -40,12 +50,14 @@ pub(super) async fn donation(input: Input) -> Result<Outcome, Problem> {
         return Err(Problem::invalid("anonymous", "does not go with from"));
     }
     let donator = if anonymous { None } else { Some(input.viewer("from", &channel).await?) };
+    let names = [("donationType", "type"), ("payAmount", "amount"), ("donationText", "message")];
     let donation_type = input.text("type")?.unwrap_or_else(|| DonationType::Chat.name().to_owned());
-    let donation_type = DonationType::parse(&donation_type).map_err(service::Error::from)?;
+    let donation_type = DonationType::parse(&donation_type).map_err(|error| spelled(error.into(), &names))?;
     let pay_amount = input.text("amount")?.unwrap_or_else(|| AMOUNT_WON.to_string());
     let donation_text = input.text("message")?.unwrap_or_else(|| MESSAGE.to_owned());
+    let emojis = input.emojis("emojis")?;
     let delivered = input.subscribed(EventType::Donation, &channel).await?;
-    let happened = outcome(json!({
+    let mut happened = outcome(json!({
         "channelId": channel,
         "donatorChannelId": donator,
         "donationType": donation_type.name(),
@@ -53,8 +65,12 @@ pub(super) async fn donation(input: Input) -> Result<Outcome, Problem> {
         "donationText": donation_text,
         "delivered": delivered,
     }));
-    let donation = Donation { donation_type, donator, pay_amount, donation_text, emojis: Emojis::new() };
-    input.service.donate(&channel, donation, None).await?;
+    let donation = Donation { donation_type, donator, pay_amount, donation_text, emojis };
+    let donated = input.service.donate(&channel, donation, None).await;
+    let id = donated.map_err(|error| spelled(error, &names))?;
+    for name in ["eventId", "donationId"] {
+        happened.insert(name.to_owned(), json!(id));
+    }
     Ok(happened)
 }
 
@@ -64,7 +80,11 @@ pub(super) async fn subscription(input: Input) -> Result<Outcome, Problem> {
     let subscriber = input.viewer("from", &channel).await?;
     let tier_no = input.integer("tier")?.unwrap_or(1);
     let month = input.integer("month")?.unwrap_or(1);
-    let tier_name = TIER_NAMES[usize::from(tier_no > 1)].to_owned();
+    let usual_name = || TIER_NAMES[usize::from(tier_no > 1)].to_owned();
+    let tier_name = input.text("tierName")?.unwrap_or_else(usual_name);
+    let since = input.text("since")?.map(|since| Timestamp::parse_rfc3339(&since).ok_or(()));
+    let rule = "must be an RFC 3339 time like 2027-01-01T00:00:00Z";
+    let created = since.transpose().map_err(|()| Problem::invalid("since", rule))?;
     let delivered = input.subscribed(EventType::Subscription, &channel).await?;
     let happened = outcome(json!({
         "channelId": channel,
@@ -74,7 +94,8 @@ pub(super) async fn subscription(input: Input) -> Result<Outcome, Problem> {
         "month": month,
         "delivered": delivered,
     }));
-    let paid = PaidSubscription { subscriber, tier_no, tier_name, month, created: None };
-    input.service.subscribe_paid(&channel, paid, None).await?;
+    let paid = PaidSubscription { subscriber, tier_no, tier_name, month, created };
+    let subscribed = input.service.subscribe_paid(&channel, paid, None).await;
+    subscribed.map_err(|error| spelled(error, &[("tierNo", "tier")]))?;
     Ok(happened)
 }

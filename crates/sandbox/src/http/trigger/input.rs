@@ -1,13 +1,15 @@
 //! The fields of a trigger, with their defaults.
 
-use domain::ChannelId;
 use domain::application::Application;
+use domain::chat::Emojis;
 use domain::event::EventType;
+use domain::{ChannelId, Language, Refusal};
 use serde_json::{Map, Value};
 use service::{Service, SessionFilter};
 
 use crate::http::answer::Problem;
 use crate::http::names;
+use crate::sandbox::Sandbox;
 
 /// Number of sessions that one query reads.
 const PAGE_ROWS: i64 = 100;
@@ -17,6 +19,8 @@ pub(super) type Outcome = Map<String, Value>;
 
 /// The fields of one call.
 pub(super) struct Input {
+    /// The sandbox.
+    pub sandbox: Sandbox,
     /// The service that the trigger acts on.
     pub service: Service,
     /// The given fields.
@@ -54,6 +58,42 @@ impl Input {
         }
     }
 
+    /// An object, or the text of one.
+    pub(super) fn object(&self, field: &str) -> Result<Option<Map<String, Value>>, Problem> {
+        let wrong = || Problem::invalid(field, "must be an object, or a text that is one as JSON");
+        match self.fields.get(field) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::Object(object)) => Ok(Some(object.clone())),
+            Some(Value::String(text)) => serde_json::from_str(text).map(Some).map_err(|_| wrong()),
+            Some(_) => Err(wrong()),
+        }
+    }
+
+    /// Emoji identifiers, each with the address of its picture; none if the field is left out.
+    pub(super) fn emojis(&self, field: &str) -> Result<Emojis, Problem> {
+        let emojis = self.object(field)?.unwrap_or_default().into_iter();
+        let emoji = |(id, url)| match url {
+            Value::String(url) => Ok((id, url)),
+            _ => Err(Problem::invalid(&format!("{field}.{id}"), "must be a text")),
+        };
+        emojis.map(emoji).collect()
+    }
+
+    /// A list of texts, or one text with commas between them.
+    pub(super) fn list(&self, field: &str) -> Result<Option<Vec<String>>, Problem> {
+        let wrong = || Problem::invalid(field, "must be a list of texts, or a text with commas between them");
+        match self.fields.get(field) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::String(text)) if text.is_empty() => Ok(Some(Vec::new())),
+            Some(Value::String(text)) => Ok(Some(text.split(',').map(str::to_owned).collect())),
+            Some(Value::Array(values)) => {
+                let texts = values.iter().map(|value| value.as_str().map(str::to_owned));
+                texts.collect::<Option<Vec<_>>>().map(Some).ok_or_else(wrong)
+            }
+            Some(_) => Err(wrong()),
+        }
+    }
+
     /// A channel; without the field that of the first person.
     pub(super) async fn streamer(&self, field: &str) -> Result<ChannelId, Problem> {
         match self.text(field)? {
@@ -68,6 +108,12 @@ impl Input {
             Some(name) => names::channel(&self.service, field, &name).await,
             None => names::last_person_besides(&self.service, field, channel).await,
         }
+    }
+
+    /// The people besides the owner of `channel`.
+    pub(super) async fn people_besides(&self, channel: &ChannelId) -> Result<Vec<ChannelId>, Problem> {
+        let people = self.service.people(PAGE_ROWS).await?.into_iter().map(|person| person.channel_id);
+        Ok(people.filter(|person| person != channel).collect())
     }
 
     /// An application; without the field the first one.
@@ -97,6 +143,16 @@ impl Input {
             }
         }
     }
+}
+
+/// The refusal of an operation. A field is named as the trigger spells it: each pair of `names` is the
+/// operation's name and the trigger's.
+pub(super) fn spelled(error: service::Error, names: &[(&str, &str)]) -> Problem {
+    let Refusal::Invalid(invalid) = error.refusal() else { return error.into() };
+    let spelled = names.iter().find(|(name, _)| *name == invalid.field).map(|(_, spelled)| *spelled);
+    let message = invalid.message(Language::English);
+    let rule = message.split_once(&format!("{}: ", invalid.field)).map(|(_, rule)| rule);
+    Problem::invalid(spelled.unwrap_or(invalid.field), rule.unwrap_or(&message))
 }
 
 /// An outcome of named values.

@@ -18,7 +18,7 @@ async fn trigger(sandbox: &Sandbox, kind: &str, body: Value) -> Response {
 }
 
 /// A session of haneul that is subscribed to events.
-async fn subscribed(sandbox: &Sandbox, events: &[&str]) -> Socket {
+pub async fn subscribed(sandbox: &Sandbox, events: &[&str]) -> Socket {
     let (_, tokens) = sandbox.user(0, "demo");
     let mut socket = sandbox.api.open_user_session(&tokens.access).await;
     let key = socket.session_key().to_owned();
@@ -57,6 +57,45 @@ async fn events_reach_the_subscribed_sessions_and_are_counted() {
     let heard = socket.event("SUBSCRIPTION").await;
     assert_eq!(subscription["delivered"], 1);
     assert_eq!((&heard["tierNo"], &heard["month"]), (&json!(2), &json!(3)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_field_of_an_event_can_be_set() {
+    let folder = folder();
+    let sandbox = started(&folder).await;
+    let mut socket = subscribed(&sandbox, &["chat", "donation", "subscription"]).await;
+    let emojis = json!({ "smile": "https://e.example/smile.png" });
+    let badges = json!(["https://e.example/badge.png"]);
+    let chat = trigger(&sandbox, "chat", json!({ "emojis": emojis, "badges": badges })).await.content();
+    let heard = socket.event("CHAT").await;
+    assert_eq!((&heard["emojis"], &chat["eventId"]), (&emojis, &chat["messageId"]));
+    assert_eq!(heard["profile"]["badges"], json!([{ "imageUrl": badges[0] }]));
+    let without = json!({ "badges": [], "emojis": emojis.to_string() });
+    trigger(&sandbox, "chat", without).await.content();
+    let heard = socket.event("CHAT").await;
+    assert_eq!((&heard["profile"]["badges"], &heard["emojis"]), (&json!([]), &emojis));
+
+    let donation = trigger(&sandbox, "donation", json!({ "emojis": emojis, "message": "" })).await.content();
+    let heard = socket.event("DONATION").await;
+    assert_eq!((&heard["emojis"], &heard["donationText"]), (&emojis, &json!("")));
+    assert!(donation["eventId"].is_string(), "{donation}");
+
+    let given = json!({ "tierName": "별지기", "month": 0, "since": "2026-01-02T03:04:05Z" });
+    let subscription = trigger(&sandbox, "subscription", given).await.content();
+    assert_eq!(socket.event("SUBSCRIPTION").await["tierName"], "별지기");
+    assert!(subscription["eventId"].is_string(), "{subscription}");
+
+    let claim = trigger(&sandbox, "claim", json!({ "claim": "my-claim" })).await.content();
+    assert_eq!((&claim["eventId"], &claim["campaignId"]), (&json!("my-claim"), &json!("first-voyage")));
+    trigger(&sandbox, "restrict", json!({ "target": "nuri", "temporary": true })).await.content();
+    let refused = trigger(&sandbox, "chat", json!({ "from": "nuri" })).await;
+    assert_eq!(refused.status, 403, "{}", refused.text());
+    sandbox
+        .api
+        .operator(Request::post("/sandbox/v1/clock").json(&json!({ "advance": "1m" })))
+        .await
+        .content();
+    trigger(&sandbox, "chat", json!({ "from": "nuri" })).await.content();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -130,13 +169,24 @@ async fn wrong_triggers_are_refused_by_name() {
     let folder = folder();
     let sandbox = started(&folder).await;
     for (kind, body, status, start, part) in [
-        ("storm", json!({}), 404, "kind: ", "chat, donation"),
+        ("rain", json!({}), 404, "kind: ", "chat, donation"),
         ("chat", json!({ "to": "haneul" }), 400, "to: ", "channel, from, message"),
         ("chat", json!({ "from": "nobody" }), 400, "from: ", "viewer-nuri"),
         ("chat", json!({ "channel": true }), 400, "channel: ", ""),
         ("donation", json!({ "from": "nuri", "anonymous": true }), 400, "anonymous: ", ""),
+        ("donation", json!({ "amount": -5 }), 400, "amount: ", ""),
+        ("donation", json!({ "type": "AUDIO" }), 400, "type: ", "VIDEO"),
+        ("donation", json!({ "emojis": [] }), 400, "emojis: ", "object"),
+        ("donation", json!({ "emojis": { "smile": "no address" } }), 400, "emojis: ", ""),
+        ("chat", json!({ "message": "" }), 400, "message: ", ""),
+        ("chat", json!({ "badges": "no address" }), 400, "badges: ", ""),
+        ("subscription", json!({ "tier": 3 }), 400, "tier: ", ""),
+        ("subscription", json!({ "since": "today" }), 400, "since: ", "RFC 3339"),
+        ("live", json!({ "viewers": -1 }), 400, "viewers: ", ""),
+        ("live", json!({ "category": "none" }), 400, "category: ", ""),
         ("watch", json!({ "minutes": "many" }), 400, "minutes: ", ""),
-        ("claim", json!({}), 400, "campaign: ", ""),
+        ("claim", json!({ "reward": "sail" }), 400, "campaign: ", ""),
+        ("claim", json!({ "campaign": "first-voyage", "reward": "gold" }), 400, "reward: ", ""),
         ("remove-scope", json!({ "scope": "none" }), 400, "scope: ", ""),
         ("close-session", json!({}), 400, "session: ", ""),
         ("revoke-consent", json!({ "client": "none" }), 400, "client: ", "demo, drops"),

@@ -47,23 +47,33 @@ macro_rules! warned_sql {
         )
     };
 }
-const CODE: &str =
-    due_sql!("expires_at", "client_id, channel_id", "authorization_codes WHERE used_at IS NULL");
-const ACCESS_TOKEN: &str = due_sql!("expires_at", "client_id, channel_id", "access_tokens WHERE TRUE");
-const REFRESH_TOKEN: &str =
-    due_sql!("expires_at", "client_id, channel_id", "refresh_tokens WHERE used_at IS NULL");
-const SESSION_URL: &str = due_sql!("expires_at", "client_id, channel_id", "session_urls WHERE TRUE");
-const SIGN_IN: &str = due_sql!("expires_at", "channel_id, CAST(NULL AS TEXT)", "browser_sessions WHERE TRUE");
-const APPLICATION_SECRET: &str =
-    due_sql!("expires_at", "client_id, secret_id", "application_secrets WHERE expires_at IS NOT NULL");
-const WEBHOOK_SECRET: &str =
-    due_sql!("forget_at", "webhook_id, secret_id", "webhook_secrets WHERE forget_at IS NOT NULL");
-const RESTRICTION: &str =
-    due_sql!("ends_at", "channel_id, restricted_channel_id", "temporary_restrictions WHERE TRUE");
-const CAMPAIGN_START: &str =
-    due_sql!("starts_at", "campaign_id, CAST(NULL AS TEXT)", "drops_campaigns WHERE disabled_at IS NULL");
-const CAMPAIGN_END: &str =
-    due_sql!("ends_at", "campaign_id, CAST(NULL AS TEXT)", "drops_campaigns WHERE disabled_at IS NULL");
+/// The statements of the lifetimes that end, and [`NEXT_END`] over all of them.
+macro_rules! ends_sql {
+    ($($name:ident: $time:literal, $ids:literal, $from:literal;)+) => {
+        $(const $name: &str = due_sql!($time, $ids, $from);)+
+
+        /// The earliest time after `$1` at which a lifetime ends.
+        const NEXT_END: &str = sql!(
+            "SELECT MIN(next_at) FROM (SELECT CAST(NULL AS BIGINT) AS next_at"
+            $(, " UNION ALL SELECT MIN(", $time, ") FROM ", $from, " AND ", $time, " > $1")+,
+            ") ends"
+        );
+    };
+}
+ends_sql! {
+    CODE: "expires_at", "client_id, channel_id", "authorization_codes WHERE used_at IS NULL";
+    ACCESS_TOKEN: "expires_at", "client_id, channel_id", "access_tokens WHERE TRUE";
+    REFRESH_TOKEN: "expires_at", "client_id, channel_id", "refresh_tokens WHERE used_at IS NULL";
+    SESSION_URL: "expires_at", "client_id, channel_id", "session_urls WHERE TRUE";
+    SIGN_IN: "expires_at", "channel_id, CAST(NULL AS TEXT)", "browser_sessions WHERE TRUE";
+    APPLICATION_SECRET: "expires_at", "client_id, secret_id",
+        "application_secrets WHERE expires_at IS NOT NULL";
+    WEBHOOK_SECRET: "forget_at", "webhook_id, secret_id", "webhook_secrets WHERE forget_at IS NOT NULL";
+    RESTRICTION: "ends_at", "channel_id, restricted_channel_id", "temporary_restrictions WHERE TRUE";
+    CAMPAIGN_START: "starts_at", "campaign_id, CAST(NULL AS TEXT)",
+        "drops_campaigns WHERE disabled_at IS NULL";
+    CAMPAIGN_END: "ends_at", "campaign_id, CAST(NULL AS TEXT)", "drops_campaigns WHERE disabled_at IS NULL";
+}
 const WARNED_60: &str = warned_sql!(NOTICES[0]);
 const WARNED_80: &str = warned_sql!(NOTICES[1]);
 const WARNED_89: &str = warned_sql!(NOTICES[2]);
@@ -257,5 +267,10 @@ impl Tx {
             ids: [first, second],
         };
         Ok(rows.into_iter().map(due).collect())
+    }
+
+    /// The earliest time after `from` at which a lifetime ends.
+    pub async fn next_end(&mut self, from: Timestamp) -> Result<Option<Timestamp>, StoreError> {
+        Ok(self.fetch_optional::<Option<Timestamp>>(NEXT_END, params![from]).await?.flatten())
     }
 }

@@ -1,6 +1,7 @@
 //! The nodes that share a store, and what they do to it together.
 
 pub mod due;
+pub mod expire;
 pub mod locks;
 pub mod nodes;
 pub mod store_origin;

@@ -1,7 +1,7 @@
 //! The conditions of drops campaigns, and the minutes that viewers have watched.
 
 use domain::drops::{Campaign, Period, Reward, RewardProgress};
-use domain::{CampaignId, CategoryId, ChannelId, Timestamp};
+use domain::{CampaignId, CategoryId, ChannelId, RewardId, Timestamp};
 
 use crate::queries::columns::{Select, columns, sql};
 use crate::queries::sql::{HUNDRED_IDS, padded};
@@ -30,6 +30,18 @@ const REWARDS: &str = sql!(
     WHERE r.campaign_id = $1 AND r.claimable
     ORDER BY r.watch_minutes, r.reward_id"
 );
+
+/// The rewards that a viewer could claim now, over all campaigns.
+const CLAIMABLE: &str = "
+    SELECT c.campaign_id, r.reward_id
+    FROM drops_campaigns c
+    JOIN drops_rewards r ON r.campaign_id = c.campaign_id AND r.claimable
+    LEFT JOIN watched_minutes w ON w.campaign_id = c.campaign_id AND w.channel_id = $1
+    WHERE c.disabled_at IS NULL AND r.watch_minutes <= COALESCE(w.minutes, 0)
+        AND (c.starts_at IS NULL OR c.starts_at <= $2) AND (c.ends_at IS NULL OR c.ends_at > $2)
+        AND NOT EXISTS (SELECT 1 FROM reward_claims k
+            WHERE k.campaign_id = c.campaign_id AND k.reward_id = r.reward_id AND k.channel_id = $1)
+    ORDER BY c.campaign_id, r.watch_minutes, r.reward_id LIMIT 1";
 
 /// One row for a channel that exists: how many of the viewers do, and what it has on air.
 const WATCHABLE: &str = sql!(
@@ -182,5 +194,14 @@ impl Tx {
         viewer: Option<&ChannelId>,
     ) -> Result<Vec<RewardProgress>, StoreError> {
         self.fetch_all(REWARDS, params![campaign, viewer]).await
+    }
+
+    /// The first reward that a viewer could claim now, of any campaign.
+    pub async fn first_claimable(
+        &mut self,
+        viewer: &ChannelId,
+        now: Timestamp,
+    ) -> Result<Option<(CampaignId, RewardId)>, StoreError> {
+        self.fetch_optional(CLAIMABLE, params![viewer, now]).await
     }
 }

@@ -1,0 +1,70 @@
+//! What ends before its time: codes, tokens and session URLs. The clock stays where it is.
+
+use domain::ClientId;
+use domain::secret::SecretHash;
+use serde_json::{Value, json};
+use service::expire::{ExpireFilter, Expiring};
+
+use super::input::{Input, Outcome, outcome};
+use crate::http::answer::Problem;
+
+/// Maximum number of credentials that an answer lists.
+const LISTED_MAX: usize = 100;
+/// The kinds by name.
+const KINDS: [(&str, Expiring); 4] = [
+    ("code", Expiring::Code),
+    ("access-token", Expiring::AccessToken),
+    ("refresh-token", Expiring::RefreshToken),
+    ("session-url", Expiring::SessionUrl),
+];
+
+/// Credentials of a kind end: one, or those of a user, an application or both.
+pub(super) async fn expire(input: Input) -> Result<Outcome, Problem> {
+    let what = input.required("what")?;
+    let kind = KINDS.iter().find(|(name, _)| *name == what).map(|(_, kind)| *kind);
+    let names = KINDS.map(|(name, _)| name).join(", ");
+    let kind = kind.ok_or_else(|| Problem::invalid("what", format!("must be one of {names}")))?;
+    let filter = filter(&input, kind).await?;
+    let given = if filter.hash.is_some() { "token" } else { "what" };
+    let expired = input.service.expire(kind, filter).await?;
+    if expired.is_empty() {
+        let rule = format!("no {what} like this is still valid and unused");
+        return Err(Problem::invalid(given, rule));
+    }
+    let listed = expired
+        .iter()
+        .take(LISTED_MAX)
+        .map(|(client_id, channel_id)| json!({ "clientId": client_id, "channelId": channel_id.as_ref() }));
+    Ok(outcome(json!({
+        "what": what,
+        "expired": expired.len(),
+        "data": listed.collect::<Vec<Value>>(),
+    })))
+}
+
+async fn filter(input: &Input, kind: Expiring) -> Result<ExpireFilter, Problem> {
+    let (token, user, client) = (input.text("token")?, input.text("user")?, input.text("client")?);
+    if token.is_none() && user.is_none() && client.is_none() {
+        return Err(Problem::invalid("token", "must be given, or user, or client"));
+    }
+    let client_id: Option<ClientId> = match client {
+        Some(_) => Some(input.application("client").await?.client_id),
+        None => None,
+    };
+    let channel_id = match user {
+        Some(_) => Some(input.streamer("user").await?),
+        None => None,
+    };
+    let hash = token.map(|token| match kind {
+        Expiring::SessionUrl => SecretHash::of(&secret_of(&token)),
+        _ => SecretHash::of(&token),
+    });
+    Ok(ExpireFilter { hash, client_id, channel_id })
+}
+
+/// The secret of a session URL, which stands in its query.
+fn secret_of(url: &str) -> String {
+    let query = url.split_once('?').map(|(_, query)| query).unwrap_or_default();
+    let auth = form_urlencoded::parse(query.as_bytes()).find(|(name, _)| name == "auth");
+    auth.map_or_else(|| url.to_owned(), |(_, auth)| auth.into_owned())
+}
