@@ -41,7 +41,8 @@ class Answer:
 def fetch(method, url, headers=None, body=None):
     """One request on a new connection. Redirects are not followed."""
     parts = urlsplit(url)
-    connection = http.client.HTTPConnection(parts.netloc, timeout=REQUEST_DEADLINE_SECONDS)
+    kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+    connection = kind(parts.netloc, timeout=REQUEST_DEADLINE_SECONDS)
     try:
         target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         connection.request(method, target, body=body, headers=headers or {})

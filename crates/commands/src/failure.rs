@@ -14,6 +14,15 @@ pub enum CommandFailure {
     Usage(String),
     /// No server was reached. Exit code 3.
     Unreachable(String),
+    /// The command of `stagedoor run` ended with this exit code. It said itself why.
+    Ended(u8),
+    /// A program cannot be started. Exit codes 126 and 127, as a shell's.
+    NotStarted {
+        /// The program and the reason.
+        text: String,
+        /// The exit code.
+        code: u8,
+    },
 }
 
 impl CommandFailure {
@@ -23,14 +32,20 @@ impl CommandFailure {
             Self::Failed(_) => ExitCode::from(1),
             Self::Usage(_) => ExitCode::from(2),
             Self::Unreachable(_) => ExitCode::from(3),
+            Self::Ended(code) | Self::NotStarted { code, .. } => ExitCode::from(*code),
         }
     }
 }
 
 impl fmt::Display for CommandFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Self::Failed(text) | Self::Usage(text) | Self::Unreachable(text)) = self;
-        f.write_str(text)
+        match self {
+            Self::Failed(text)
+            | Self::Usage(text)
+            | Self::Unreachable(text)
+            | Self::NotStarted { text, .. } => f.write_str(text),
+            Self::Ended(code) => write!(f, "the command ended with exit code {code}"),
+        }
     }
 }
 

@@ -9,6 +9,9 @@
 //! | `target` | which server a command talks to |
 //! | `junit` | reports as JUnit XML |
 //! | `recording` | reads the log of a sandbox |
+//! | `hosts_file` | the lines of the fixed hosts in the hosts file |
+//! | `trust` | what makes programs trust the local authority of a sandbox |
+//! | `run` | `stagedoor run` |
 //! | `clock` | `stagedoor clock` |
 //! | `env` | `stagedoor env` |
 //! | `expect` | `stagedoor expect` |
@@ -37,11 +40,13 @@ pub mod expect;
 pub mod explain;
 mod failure;
 mod forward_target;
+pub mod hosts_file;
 pub mod junit;
 pub mod logs;
 pub mod open;
 mod polling;
 mod recording;
+pub mod run;
 pub mod scenario;
 mod secrets;
 pub mod session_listen;
@@ -50,6 +55,7 @@ mod storm;
 mod target;
 pub mod token;
 pub mod trigger;
+pub mod trust;
 pub mod webhook_listen;
 
 pub use failure::CommandFailure;

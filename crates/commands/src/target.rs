@@ -103,6 +103,12 @@ impl Target {
         Ok(Self { server, key })
     }
 
+    /// The key of the sandbox.
+    pub fn operator_key(&self) -> &str {
+        let bearer = self.key.to_str().unwrap_or_default();
+        bearer.strip_prefix("Bearer ").unwrap_or_default()
+    }
+
     /// The server.
     pub fn server(&self) -> &Server {
         &self.server

@@ -9,6 +9,7 @@ mod environment;
 mod expect;
 mod explain;
 mod faults;
+mod hosts;
 mod log;
 mod names;
 mod openapi;
@@ -58,6 +59,7 @@ impl Api {
         let routes = Router::new()
             .route("/sandbox/v1/clock", get(clock::show).post(clock::steer))
             .route("/sandbox/v1/clock/next", get(clock::next))
+            .route("/sandbox/v1/hosts", get(hosts::show))
             .route("/sandbox/v1/log", get(log::show))
             .route("/sandbox/v1/faults", get(faults::list).post(faults::add).delete(faults::clear))
             .route("/sandbox/v1/faults/{id}", delete(faults::remove))

@@ -15,6 +15,7 @@
 //! | `explain` | what an id or a word is, and what to do next |
 //! | `fault` | the rules of faults, and their decisions |
 //! | `fault_rules` | the list of these rules |
+//! | `fixed_hosts` | the hosts that clients have built in |
 //! | `truncated` | an answer that ends early |
 //! | `refusals` | a line of the log for each refused request |
 //! | `request_copy` | a copy of the beginning of a request's body |
@@ -30,6 +31,7 @@ mod explain;
 mod fault;
 mod fault_rules;
 mod filter;
+mod fixed_hosts;
 mod http;
 mod interceptor;
 mod log;
@@ -42,6 +44,7 @@ mod time_text;
 mod timeline;
 mod truncated;
 
+pub use fixed_hosts::{FixedHost, FixedHosts};
 pub use http::{Api, trigger_help};
 pub use interceptor::Cut;
 pub use log::{Log, NewRecord, Record, RecordKind};

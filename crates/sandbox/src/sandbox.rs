@@ -10,6 +10,7 @@ use service::{SandboxClock, Service};
 use tokio::sync::{Mutex, MutexGuard};
 
 use crate::fault_rules::FaultRules;
+use crate::fixed_hosts::FixedHosts;
 use crate::log::Log;
 use crate::made_attempts::MadeAttempts;
 use crate::refusals::RefusalLog;
@@ -45,6 +46,8 @@ pub struct Parts {
     pub settler: Option<Settler>,
     /// The base URL of the service for clients.
     pub base_url: String,
+    /// The fixed hosts; `None` without TLS.
+    pub fixed_hosts: Option<FixedHosts>,
 }
 
 impl Sandbox {

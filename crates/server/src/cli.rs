@@ -16,6 +16,7 @@ use commands::expect::{self, ExpectOptions};
 use commands::explain::{self, ExplainOptions};
 use commands::logs::LogsOptions;
 use commands::open::OpenOptions;
+use commands::run::{self, RunOptions};
 use commands::scenario::ScenarioCommand;
 use commands::session_listen::{self, SessionListenOptions};
 use commands::state_file;
@@ -28,6 +29,7 @@ use service::webhooks::WebhookSettings;
 use crate::config::{Settings, StoreSettings};
 use crate::hosts::Hosts;
 use crate::node::Environment;
+use crate::tls::TlsOptions;
 use common::{NETWORKING, check_base};
 
 pub use common::{CommonOptions, LanguageOption, ProfileOption};
@@ -43,6 +45,7 @@ Examples:
   stagedoor dev                             a new world, deleted at the end
   stagedoor dev --data world                a world that is kept, with its keys and secrets
   stagedoor dev --listen 9000 --name two    a second sandbox beside the first one
+  stagedoor dev --tls --host api.example    HTTPS, also under a host that clients have built in
   stagedoor dev --json > world.json         for programs: addresses, keys and tokens as JSON";
 
 /// The whole command line.
@@ -111,6 +114,9 @@ pub enum Command {
     /// Each check starts a fresh sandbox and the command. Reports say what the bot did, and what to change.
     #[command(after_help = doctor::help())]
     Doctor(DoctorOptions),
+    /// Starts a command that reaches the sandbox under the hosts that it has built in.
+    #[command(after_help = run::HELP)]
+    Run(RunOptions),
     /// Reports watched minutes and claims rewards for a viewer, over the platform API of a running service.
     #[command(subcommand)]
     Drops(DropsCommand),
@@ -160,6 +166,10 @@ pub struct DevOptions {
     #[arg(long, value_name = "HOSTS", env = "STAGEDOOR_ALLOW_HOST", value_delimiter = ',',
         help_heading = NETWORKING)]
     allow_host: Vec<String>,
+
+    /// TLS and fixed hosts.
+    #[command(flatten)]
+    pub tls: TlsOptions,
 }
 
 impl DevOptions {
@@ -217,13 +227,16 @@ impl DevOptions {
         }
         let operator_key = crate::dev::operator_key(folder.path())?;
         let base_url = self.base_url.as_deref().map(|url| check_base("--base-url", url)).transpose()?;
-        let hosts = Hosts::of(self.common.listen.ip(), base_url.as_deref(), &self.allow_host)?;
+        let further: Vec<_> =
+            self.allow_host.iter().cloned().chain(self.tls.names().map(str::to_owned)).collect();
+        let hosts = Hosts::of(self.common.listen.ip(), base_url.as_deref(), &further)?;
         // The receivers of a sandbox are on the developer's machine.
         let reach = Reach { loopback: true, ..Reach::PUBLIC };
         let settings = Settings {
             sandbox: true,
             base_url,
             hosts: Some(hosts),
+            tls: self.tls.settings(self.common.listen.ip(), &self.allow_host)?,
             operator_key: Some(operator_key),
             webhooks: WebhookSettings { reach, ..WebhookSettings::default() },
             ..self.common.settings(store)?

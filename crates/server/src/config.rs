@@ -14,6 +14,7 @@ use service::webhooks::WebhookSettings;
 use store::DatabaseUrl;
 
 use crate::hosts::Hosts;
+use crate::tls::TlsSettings;
 
 /// The store.
 #[derive(Clone, Debug)]
@@ -78,6 +79,8 @@ pub struct Settings {
     pub session_base: Option<String>,
     /// The accepted host names; if not given, all of them.
     pub hosts: Option<Hosts>,
+    /// TLS on `listen`; only of a sandbox.
+    pub tls: Option<TlsSettings>,
     /// The roles of this node.
     pub roles: Roles,
     /// How long the node serves after `/health/ready` has begun to fail.

@@ -39,6 +39,12 @@ impl Room {
         room
     }
 
+    /// The room if each socket needs this number of descriptors.
+    pub(crate) fn divided(self, by: usize) -> Self {
+        let Self { sockets_max, sessions_max, webhooks_max } = self;
+        Self { sockets_max: sockets_max / by, sessions_max: sessions_max / by, webhooks_max }
+    }
+
     fn of(limit: usize) -> Self {
         let sockets_max = limit - RESERVED.min(limit / 2);
         let for_requests = sockets_max / FOR_REQUESTS_DIVISOR;

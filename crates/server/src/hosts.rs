@@ -80,6 +80,12 @@ impl HostFilter {
     }
 }
 
+/// The host that a request names, with its port if it names one.
+pub(crate) fn named_host<'r>(uri: &'r Uri, headers: &'r HeaderMap) -> Option<&'r str> {
+    let given = || headers.get(header::HOST)?.to_str().ok();
+    uri.authority().map(Authority::as_str).or_else(given)
+}
+
 /// The name in `name`, `name:port` or `[address]:port`, in lower case.
 fn name_of(host: &str) -> Option<String> {
     // In an option, an address without a port may lack brackets.

@@ -16,6 +16,7 @@ pub mod node;
 mod proxies;
 mod reserved;
 mod telemetry;
+pub mod tls;
 mod webhooks;
 
 pub use config::{BusSettings, Settings, StoreSettings};

@@ -23,13 +23,14 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tower::ServiceExt;
 use tracing::Instrument;
-use web::{Body, ClientAddress, KeepPlace, RequestId};
+use web::{Body, ClientAddress, KeepPlace, RequestId, SecureOrigin};
 
 use crate::connections::{Connection, Connections, Place};
-use crate::hosts::HostFilter;
+use crate::hosts::{HostFilter, named_host};
 use crate::inbound::Inbound;
 use crate::malformed::{self, HEAD_BYTES_MAX};
 use crate::proxies::Proxies;
+use crate::tls::{Opened, Terminator};
 
 /// Deadline of a request's headers, and of an idle connection.
 const HEADERS_DEADLINE: Duration = Duration::from_secs(30);
@@ -78,6 +79,8 @@ pub struct Edges {
     pub proxies: Arc<Proxies>,
     /// Refuses requests for foreign hosts.
     pub hosts: Arc<HostFilter>,
+    /// Ends TLS, if the listener speaks it besides plain HTTP.
+    pub tls: Option<Terminator>,
     /// The language of refusals before a request is known.
     pub language: Language,
 }
@@ -92,6 +95,7 @@ pub async fn serve(
     grace: Duration,
 ) {
     prepare(&listener);
+    let tls = edges.tls.clone();
     let mut refused_before = false;
     let phases = phase.clone();
     loop {
@@ -115,7 +119,13 @@ pub async fn serve(
     for (stream, peer, place) in drain_backlog(listener, &connections, &edges.proxies) {
         tokio::spawn(connection(stream, peer, place, edges.clone(), phases.clone()));
     }
-    if tokio::time::timeout(grace, connections.all_ended()).await.is_err() {
+    let ended = async {
+        connections.all_ended().await;
+        if let Some(tls) = tls {
+            tls.all_ended().await;
+        }
+    };
+    if tokio::time::timeout(grace, ended).await.is_err() {
         tracing::warn!("failed to finish every request before the deadline");
     }
 }
@@ -171,12 +181,19 @@ async fn connection(
     let shared = client == peer.ip() || edges.proxies.trusts(client);
     let place = if shared { place } else { place.moved_to(AddressBlock::from(client)) };
     let (open, peer) = (&place.connection, client);
+    let opened = tokio::select! {
+        opened = open_stream(edges.tls.as_ref(), stream) => opened,
+        () = open.evicted() => return,
+        () = async { closing(&mut phase).await; tokio::time::sleep(SILENCE_GRACE).await } => return,
+    };
+    let Some(Opened { stream, is_secure }) = opened else { return };
     let socket = Socket::new(stream);
     let exchange = Arc::new(Exchange {
         random: edges.entropy.bytes(),
         requests: AtomicU64::new(0),
         edges,
         peer,
+        is_secure,
         hold: socket.hold(),
         open: open.clone(),
         phase: phase.clone(),
@@ -221,6 +238,13 @@ async fn connection(
     }
 }
 
+/// The plain stream of a connection; `None` if its handshake fails. Boxed, because few listeners speak TLS.
+async fn open_stream(tls: Option<&Terminator>, stream: TcpStream) -> Option<Opened> {
+    let Some(tls) = tls else { return Some(Opened { stream, is_secure: false }) };
+    let failed = |error: &std::io::Error| tracing::debug!(%error, "a TLS connection failed");
+    Box::pin(tls.open(stream)).await.inspect_err(failed).ok()
+}
+
 /// Ends a connection so that its last answer arrives. Closing the connection while bytes of its peer are
 /// unread would make the system reset it, and the peer might lose the answer.
 async fn linger(mut stream: TcpStream, last_bytes: Vec<u8>) {
@@ -245,6 +269,8 @@ type Answering = Pin<Box<dyn Future<Output = Result<Response<Body>, Cut>> + Send
 struct Exchange {
     edges: Edges,
     peer: IpAddr,
+    /// Whether the client speaks TLS to this listener.
+    is_secure: bool,
     hold: Hold,
     open: Arc<Connection>,
     phase: watch::Receiver<Phase>,
@@ -316,6 +342,12 @@ impl Exchange {
         let Edges { gateway, sandbox, web, hosts, language, .. } = &self.edges;
         if !hosts.admits(request.uri(), request.headers()) {
             return foreign_host(request.headers(), *language);
+        }
+        if self.is_secure {
+            let host = named_host(request.uri(), request.headers());
+            if let Some(origin) = host.map(|host| SecureOrigin(format!("https://{host}"))) {
+                request.extensions_mut().insert(origin);
+            }
         }
         if let Some(gateway) = gateway.as_ref().filter(|_| is_socket(request.uri().path())) {
             request.extensions_mut().insert(self.hold.clone());

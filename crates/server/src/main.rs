@@ -1,9 +1,11 @@
 //! `stagedoor`: see `stagedoor --help`.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
 use commands::CommandFailure;
+use commands::hosts_file::{self, WrittenHosts};
 use commands::webhook_listen::WebhookCommand;
 use rustix::process::{Resource, Rlimit, setrlimit};
 use server::cli::{Cli, Command, DevOptions};
@@ -21,6 +23,7 @@ static ALLOCATOR: Jemalloc = Jemalloc;
 fn main() -> ExitCode {
     match run(Cli::parse()) {
         Ok(()) => ExitCode::SUCCESS,
+        Err(CommandFailure::Ended(code)) => ExitCode::from(code),
         Err(failure) => {
             eprintln!("stagedoor: {failure}");
             failure.exit_code()
@@ -49,6 +52,7 @@ fn run(cli: Cli) -> Result<(), CommandFailure> {
             print!("{}", runtime()?.block_on(commands::token::run(&options))?);
             Ok(())
         }
+        Command::Run(options) => runtime()?.block_on(commands::run::run(&options)),
         Command::Env(options) => {
             print!("{}", runtime()?.block_on(commands::env::run(&options))?);
             Ok(())
@@ -134,6 +138,10 @@ async fn sandbox(options: &DevOptions) -> Result<(), String> {
     if let Some(exposure) = hosts::exposure(node.address()) {
         tracing::warn!("{exposure}");
     }
+    take_back_stale_hosts(&options.tls.hosts_file);
+    let lines = node.settings().tls.as_ref().filter(|tls| tls.write_hosts).map(|tls| &tls.lines);
+    // Dropped, and so taken back, at every end but a kill.
+    let _hosts = lines.map(|lines| WrittenHosts::write(&options.tls.hosts_file, lines)).transpose()?;
     if let Some(world) = or_stopped(&mut stop, dev::seed(&node, folder.path())).await? {
         let _state_file = world.announce(&options.name);
         if options.json {
@@ -147,6 +155,19 @@ async fn sandbox(options: &DevOptions) -> Result<(), String> {
     }
     node.stop().await;
     Ok(())
+}
+
+/// Takes back the lines of a sandbox that was killed.
+fn take_back_stale_hosts(path: &Path) {
+    match hosts_file::take_back_stale(path) {
+        Ok(false) => {}
+        Ok(true) => {
+            tracing::info!(path = %path.display(), "took back the hosts of a sandbox that was killed")
+        }
+        Err(error) => {
+            tracing::warn!(%error, path = %path.display(), "failed to take back the hosts of a sandbox that was killed");
+        }
+    }
 }
 
 /// The result of `start`; `None` if a signal to stop comes first.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bus::{Bus, LocalBus, NatsBus};
 use domain::NodeId;
 use gateway::Gateway;
-use sandbox::{Api, Parts, Sandbox};
+use sandbox::{Api, FixedHosts, Parts, Sandbox};
 use service::nodes::{Membership, Roles};
 use service::{Clock, ClockMode, Entropy, SandboxClock, Service, ServiceDeps};
 use store::{Options, Store, StoreError, Target};
@@ -23,6 +23,7 @@ use crate::listener::{self, Edges, Phase};
 use crate::metrics::NodeMetrics;
 use crate::proxies::Proxies;
 use crate::reserved::Reserved;
+use crate::tls;
 use crate::webhooks::Webhooks;
 
 /// Deadline for closing the sockets. REST continues during that time.
@@ -88,7 +89,10 @@ impl Node {
         let reserved = Reserved::new("--listen", settings.listen)?;
         let platform = settings.platform_listen.map(|listen| Reserved::new("--platform-listen", listen));
         let platform = platform.transpose()?;
-        let room = Room::claim();
+        let room = match settings.tls {
+            Some(_) => Room::claim().divided(tls::DESCRIPTORS),
+            None => Room::claim(),
+        };
         let (store, alone) = open_store(&settings).await?;
         let address = reserved.address;
         let listener = reserved.listen()?;
@@ -134,7 +138,13 @@ impl Node {
         let hosts = Arc::new(HostFilter::new(settings.hosts.clone(), environment.clock.clone()));
         let sandbox = gateway.clone().and_then(|gateway| {
             let settler = webhooks.as_ref().map(Webhooks::settler);
-            let parts = Parts { service: service.clone(), gateway, settler, base_url: base_url.clone() };
+            let parts = Parts {
+                service: service.clone(),
+                gateway,
+                settler,
+                base_url: base_url.clone(),
+                fixed_hosts: fixed_hosts(&settings, address),
+            };
             sandbox_api(&environment, &settings, parts)
         });
         let edges = |gateway, served, proxy_protocol| Edges {
@@ -148,6 +158,7 @@ impl Node {
                 environment.clock.clone(),
             )),
             hosts: hosts.clone(),
+            tls: settings.tls.as_ref().map(|tls| tls.terminator.clone()),
             language: settings.language,
         };
         let connections = Connections::new(gateway.clone(), environment.clock.clone(), room.sockets_max);
@@ -193,6 +204,11 @@ impl Node {
     /// The settings of the node.
     pub fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    /// The fixed hosts of a sandbox with TLS.
+    pub fn fixed_hosts(&self) -> Option<FixedHosts> {
+        fixed_hosts(&self.settings, self.address)
     }
 
     /// The service of the node.
@@ -353,6 +369,13 @@ fn service(
         webhooks: settings.webhooks.clone(),
         password_cost: settings.password_cost,
     })
+}
+
+/// The fixed hosts of a sandbox, by the address that it listens on; `None` without TLS.
+fn fixed_hosts(settings: &Settings, address: SocketAddr) -> Option<FixedHosts> {
+    let tls = settings.tls.as_ref()?;
+    let lines = tls.lines.iter().map(|line| (line.host.clone(), line.address));
+    Some(FixedHosts::new(tls.authority.clone(), address.port(), lines))
 }
 
 /// Connects the sandbox of the environment, if there is one, to the node.

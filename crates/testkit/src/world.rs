@@ -343,6 +343,7 @@ pub(crate) fn settings(setup: Setup, target: &Target) -> Settings {
         base_url: setup.base_url.map(str::to_owned),
         session_base: None,
         hosts: None,
+        tls: None,
         roles: setup.roles,
         drain_delay: setup.drain_delay,
         operator_key: OperatorKey::presented(World::OPERATOR_KEY),

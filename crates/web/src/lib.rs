@@ -35,6 +35,6 @@ pub use axum::body::Body;
 pub use context::{BoxFuture, Config, NodeInfo, Web};
 pub use contract::Security;
 pub use failures::FailureFigures;
-pub use request::{ClientAddress, KeepPlace, RequestId};
+pub use request::{ClientAddress, KeepPlace, RequestId, SecureOrigin};
 pub use router::{Endpoint, endpoints};
 pub use traffic::{DURATION_BOUNDS_US, RouteFigures, STATUS_CLASSES, TrafficFigures};

@@ -61,6 +61,11 @@ impl KeepPlace {
 #[derive(Clone, Copy, Debug)]
 pub struct ClientAddress(pub IpAddr);
 
+/// The origin that a client reached over the TLS of a sandbox, as in `https://api.example:8443`. The listener
+/// adds it to each request of such a connection.
+#[derive(Clone, Debug)]
+pub struct SecureOrigin(pub String);
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -15,6 +15,7 @@ use super::clock::{Change, ClockState, Next, Steered};
 use super::environment::Environment;
 use super::expect::{Expectation, Fulfilled};
 use super::faults::NewRule;
+use super::hosts::ShownHosts;
 use super::log::Excerpt;
 use super::sign_in::SignInAddress;
 use super::tokens::{Issued, SignInFields};
@@ -86,6 +87,7 @@ const CALLS: &[Call] = &[
     Call::new::<Steered>("post", "/sandbox/v1/clock", "steerSandboxClock", "Moves the clock, or lets it run")
         .takes::<Change>(),
     Call::new::<Next>("get", "/sandbox/v1/clock/next", "nextDue", "Lists what becomes due next"),
+    Call::new::<ShownHosts>("get", "/sandbox/v1/hosts", "fixedHosts", "Shows the fixed hosts of TLS"),
     Call::new::<Excerpt>("get", "/sandbox/v1/log", "sandboxLog", "Reads the log, or streams it").asks(&[
         ("after", "Only records after this mark."),
         ("limit", "Maximum number of records, from 1 to 200."),

@@ -124,6 +124,7 @@ impl CommonOptions {
             base_url: None,
             session_base: None,
             hosts: None,
+            tls: None,
             roles: Roles::ALL,
             // A sandbox stops at once.
             drain_delay: Duration::ZERO,

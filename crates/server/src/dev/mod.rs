@@ -4,6 +4,7 @@ mod applications;
 mod notes;
 mod program;
 mod seed;
+mod tls_entry;
 mod world;
 
 use std::path::Path;

@@ -3,6 +3,8 @@
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use commands::trust::quoted;
+
 /// `stagedoor` if the shell's search path leads to this program, else the path of the program.
 pub(super) fn command() -> String {
     let Ok(executable) = std::env::current_exe() else { return NAME.to_owned() };
@@ -25,12 +27,6 @@ fn file_id(path: &Path) -> Option<(u64, u64)> {
     let file = std::fs::metadata(path).ok()?;
     let executable = file.is_file() && file.permissions().mode() & 0o111 != 0;
     executable.then(|| (file.dev(), file.ino()))
-}
-
-/// A word, quoted for a POSIX shell where necessary.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@%,:=".contains(c);
-    if word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }
 
 #[cfg(test)]

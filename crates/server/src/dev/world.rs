@@ -14,6 +14,7 @@ use service::{Error, Service};
 use super::applications::{APPLICATIONS, SeededApplication};
 use super::notes::Notes;
 use super::seed::{PASSWORD, PEOPLE};
+use super::tls_entry::TlsEntry;
 use crate::Node;
 use crate::hosts::exposure;
 
@@ -43,6 +44,8 @@ pub struct World {
     operator_key: String,
     applications: Vec<ApplicationEntry>,
     users: Vec<UserEntry>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tls: Option<TlsEntry>,
 }
 
 #[derive(Serialize)]
@@ -105,6 +108,7 @@ impl World {
             operator_key: notes.operator_key.clone(),
             applications: APPLICATIONS.iter().map(|application| entry(application, notes)).collect(),
             users,
+            tls: TlsEntry::of(node),
         })
     }
 
@@ -135,6 +139,9 @@ impl World {
         let mut out = String::new();
         // Writing into a String cannot fail.
         let _ = self.write(&mut out, start);
+        if let Some(tls) = &self.tls {
+            out.push_str(&tls.text());
+        }
         out
     }
 

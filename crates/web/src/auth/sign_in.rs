@@ -24,7 +24,7 @@ use crate::input::shape::{Shape, non_empty_text, one_of, optional, required, tex
 use crate::input::{Pairs, read_body};
 use crate::pages::{Lang, PageProblem, SeededPerson, SignInError};
 use crate::quota::Charged;
-use crate::{ClientAddress, RequestId, Web};
+use crate::{ClientAddress, RequestId, SecureOrigin, Web};
 
 /// People that the sandbox's sign-in page lists.
 const PEOPLE_LISTED: i64 = 20;
@@ -102,14 +102,17 @@ struct Visit<'a> {
     query: String,
     headers: HeaderMap,
     client: Option<ClientAddress>,
+    https: bool,
     lang: Lang,
 }
 
 impl<'a> Visit<'a> {
     fn new(web: &'a Web, id: &'a RequestId, request: &Request, client: Option<ClientAddress>) -> Self {
         let query = request.uri().query().unwrap_or("").to_owned();
-        let mut visit =
-            Self { web, id, query, headers: request.headers().clone(), client, lang: Lang::default() };
+        let https = request.extensions().get::<SecureOrigin>().is_some()
+            || web.config().base_url.starts_with("https://");
+        let headers = request.headers().clone();
+        let mut visit = Self { web, id, query, headers, client, https, lang: Lang::default() };
         visit.lang = visit.choose_lang(None);
         visit
     }
@@ -123,11 +126,7 @@ impl<'a> Visit<'a> {
     }
 
     fn pages(&self) -> Pages<'_> {
-        Pages { lang: self.lang, query: &self.query, https: self.is_https(), id: self.id }
-    }
-
-    fn is_https(&self) -> bool {
-        self.web.config().base_url.starts_with("https://")
+        Pages { lang: self.lang, query: &self.query, https: self.https, id: self.id }
     }
 
     /// The page of a sign-in that stops. Only [`Self::submit`] shows the sign-in page again.
@@ -232,7 +231,7 @@ impl<'a> Visit<'a> {
 
     /// The browser that the cookie names, or a new one.
     async fn browser(&self) -> Result<Browser, Stop> {
-        match pages::browser_token(&self.headers, self.is_https()) {
+        match pages::browser_token(&self.headers, self.https) {
             Some(token) => self.browser_of(token, false).await,
             None => Ok(self.new_browser()),
         }

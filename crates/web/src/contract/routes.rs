@@ -16,7 +16,7 @@ use crate::input::shape::Shape;
 use crate::input::{Body, Form, Json, JsonText, OptionalJson, Params, Query};
 use crate::language::Spoken;
 use crate::quota::{Extra, Standard};
-use crate::{ClientAddress, RequestId, Web};
+use crate::{ClientAddress, RequestId, SecureOrigin, Web};
 
 /// A router together with the description of every operation on it.
 pub struct Routes {
@@ -240,4 +240,5 @@ ask_nothing!(
     Extension<RequestId>,
     Extension<crate::quota::Charged>,
     Option<Extension<ClientAddress>>,
+    Option<Extension<SecureOrigin>>,
 );

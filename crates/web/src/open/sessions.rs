@@ -1,6 +1,7 @@
 //! Realtime sessions: their addresses and lists (`docs/spec/realtime.md`). The calls that subscribe them to
 //! events are in [`super::subscriptions`].
 
+use axum::Extension;
 use axum::extract::State;
 use domain::limits::{SESSION_LIST_SIZE_DEFAULT, SESSION_LIST_SIZE_MAX};
 use domain::secret::SessionUrlToken;
@@ -10,13 +11,13 @@ use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use service::Page;
 
-use crate::Web;
 use crate::caller::{Client, User, scope};
 use crate::contract::Summary;
 use crate::envelope::{Answer, PageData, Success};
 use crate::input::form::page;
 use crate::input::{Form, Params, Query, QueryForm};
 use crate::quota;
+use crate::{SecureOrigin, Web};
 
 /// Where a socket may connect, once, within 30 seconds.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -91,8 +92,12 @@ pub(crate) const CLIENT_URL: Summary = Summary::new(
 
 /// `GET /open/v1/sessions/auth/client`, client mode: an address for a session that takes events of every
 /// user.
-pub async fn client_url(client: Client<quota::SessionUrl>, State(web): State<Web>) -> Answer<SessionUrl> {
-    let base = web.service().session_base().await?;
+pub async fn client_url(
+    client: Client<quota::SessionUrl>,
+    State(web): State<Web>,
+    origin: Option<Extension<SecureOrigin>>,
+) -> Answer<SessionUrl> {
+    let base = base(&web, origin).await?;
     let Client { application, secret_id, .. } = client;
     let token = web.service().issue_client_session_url(application.client_id, secret_id).await?;
     Ok(session_url(&base, &token))
@@ -106,8 +111,9 @@ pub(crate) const USER_URL: Summary =
 pub async fn user_url(
     user: User<scope::Any, quota::SessionUrl>,
     State(web): State<Web>,
+    origin: Option<Extension<SecureOrigin>>,
 ) -> Answer<SessionUrl> {
-    let base = web.service().session_base().await?;
+    let base = base(&web, origin).await?;
     let token = web.service().issue_session_url(owner_of(user)).await?;
     Ok(session_url(&base, &token))
 }
@@ -140,6 +146,14 @@ pub async fn user_list(
 
 fn owner_of<S, Q>(user: User<S, Q>) -> SessionOwner {
     SessionOwner::User { client_id: user.caller.client_id, channel_id: user.caller.channel_id }
+}
+
+/// The base of a session's address. A client of a sandbox with TLS reaches the origin that it has reached.
+async fn base(web: &Web, origin: Option<Extension<SecureOrigin>>) -> Result<String, service::Error> {
+    match origin {
+        Some(Extension(SecureOrigin(origin))) => Ok(origin),
+        None => web.service().session_base().await,
+    }
 }
 
 fn session_url(base: &str, token: &SessionUrlToken) -> Success<SessionUrl> {
