@@ -17,7 +17,7 @@ pub struct OpenOptions {
     target: TargetOptions,
 
     /// The page.
-    #[arg(value_enum, default_value = "docs")]
+    #[arg(value_enum, default_value = "console")]
     page: Page,
 
     /// With `signin`: the application, by id or name. Default: the first one.
@@ -32,6 +32,8 @@ pub struct OpenOptions {
 /// A page of the sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Page {
+    /// The console: what happens, live, and a button for all of it.
+    Console,
     /// The documentation of every call.
     Docs,
     /// A sign-in to an application.
@@ -51,6 +53,7 @@ pub async fn run(options: &OpenOptions) -> Result<String, CommandFailure> {
     let target = options.target.find()?;
     let base = target.server().base();
     let url = match options.page {
+        Page::Console => format!("{base}/"),
         Page::Docs => format!("{base}/docs"),
         Page::Signin => {
             let mut query = form_urlencoded::Serializer::new(String::new());

@@ -1,10 +1,12 @@
-//! The sandbox API, `/sandbox/v1`. Its answers have the envelope of the service. The caller has the
-//! operator's key. Texts are English: their readers are developers.
+//! The sandbox API, `/sandbox/v1`, and the console, `/`. The API's answers have the envelope of the service.
+//! The caller has the operator's key or the console's cookie. The API's texts are English: their readers are
+//! developers.
 
 mod access;
 mod answer;
 mod body;
 mod clock;
+mod console;
 mod environment;
 mod expect;
 mod explain;
@@ -14,6 +16,8 @@ mod log;
 mod names;
 mod openapi;
 mod sign_in;
+mod state;
+mod surroundings;
 mod tokens;
 mod trigger;
 
@@ -28,7 +32,10 @@ use serde_json::Value;
 use crate::interceptor::{Cut, Interceptor};
 use crate::request_copy::RequestCopy;
 use crate::sandbox::Sandbox;
+use access::Access;
 use answer::Problem;
+
+pub use surroundings::Surroundings;
 
 /// The first part of every path of the API.
 const PREFIX: &str = "/sandbox/v1";
@@ -38,6 +45,8 @@ const PREFIX: &str = "/sandbox/v1";
 pub struct Api {
     routes: Router,
     document: Router,
+    /// The console; `None` on a listener without one.
+    console: Option<Router>,
     interceptor: Interceptor,
 }
 
@@ -53,9 +62,14 @@ impl std::fmt::Debug for Api {
 }
 
 impl Api {
-    /// The API of a sandbox, for callers with the operator's key. `document` makes the OpenAPI document of
-    /// the service, to which the sandbox adds its calls.
-    pub fn new(sandbox: Sandbox, operator_key: SecretHash, document: fn() -> Value) -> Self {
+    /// The API and the console of a sandbox, for callers with the operator's key. `document` makes the
+    /// OpenAPI document of the service, to which the sandbox adds its calls.
+    pub fn new(
+        sandbox: Sandbox,
+        operator_key: SecretHash,
+        document: fn() -> Value,
+        surroundings: Surroundings,
+    ) -> Self {
         let routes = Router::new()
             .route("/sandbox/v1/clock", get(clock::show).post(clock::steer))
             .route("/sandbox/v1/clock/next", get(clock::next))
@@ -66,6 +80,7 @@ impl Api {
             .route("/sandbox/v1/expect", post(expect::expect))
             .route("/sandbox/v1/trigger", get(trigger::list))
             .route("/sandbox/v1/trigger/{kind}", post(trigger::run))
+            .route("/sandbox/v1/state", get(state::show))
             .route("/sandbox/v1/tokens", post(tokens::issue))
             .route("/sandbox/v1/explain", get(explain::show))
             .route("/sandbox/v1/sign-in", get(sign_in::show))
@@ -75,20 +90,34 @@ impl Api {
                 Problem::new(StatusCode::METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED")
             });
         let interceptor = Interceptor::new(sandbox.clone());
-        let routes = access::layer(routes, operator_key).with_state(sandbox);
-        Self { routes, document: openapi::route(document), interceptor }
+        let access = Access::new(operator_key, surroundings.is_local, surroundings.is_secure);
+        let unchecked = routes.clone().with_state(sandbox.clone());
+        let console = console::routes(sandbox.clone(), access.clone(), unchecked, surroundings);
+        Self {
+            routes: access::layer(routes, access).with_state(sandbox),
+            document: openapi::route(document),
+            console: Some(console),
+            interceptor,
+        }
     }
 
-    /// The router of a path, if the path belongs to this API.
+    /// The same for a listener without the console.
+    #[must_use]
+    pub fn without_console(self) -> Self {
+        Self { console: None, ..self }
+    }
+
+    /// The router of a path, if the path belongs to this API or to the console.
     pub fn router(&self, path: &str) -> Option<Router> {
-        match path {
-            openapi::PATH => Some(self.document.clone()),
-            path => is_own(path).then(|| self.routes.clone()),
+        match (&self.console, path) {
+            (_, openapi::PATH) => Some(self.document.clone()),
+            (Some(console), path) if is_of_console(path) => Some(console.clone()),
+            _ => is_below(PREFIX, path).then(|| self.routes.clone()),
         }
     }
 
     /// Answers a request of the node by its handler, injects a fault if a rule says so, and records both. The
-    /// API's own requests are neither faulted nor recorded.
+    /// API's own requests and those of the console are neither faulted nor recorded.
     ///
     /// # Errors
     /// [`Cut`] when the connection has to end without an answer.
@@ -110,5 +139,13 @@ impl Api {
 }
 
 fn is_own(path: &str) -> bool {
-    path.strip_prefix(PREFIX).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    is_below(PREFIX, path) || is_of_console(path)
+}
+
+fn is_of_console(path: &str) -> bool {
+    path == console::PATH || is_below(console::PREFIX, path)
+}
+
+fn is_below(prefix: &str, path: &str) -> bool {
+    path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }

@@ -22,8 +22,9 @@
 //! | `mask` | masks secrets before they are recorded |
 //! | `filter` | finds records by their kind and their fields |
 //! | `log` | the bounded record of what happened |
+//! | `overview` | what the sandbox holds, in one answer |
 //! | `time_text` | times and durations as text |
-//! | `http` | the sandbox API |
+//! | `http` | the sandbox API and the console |
 
 mod clock;
 mod deliveries;
@@ -37,6 +38,7 @@ mod interceptor;
 mod log;
 mod made_attempts;
 mod mask;
+mod overview;
 mod refusals;
 mod request_copy;
 mod sandbox;
@@ -45,7 +47,7 @@ mod timeline;
 mod truncated;
 
 pub use fixed_hosts::{FixedHost, FixedHosts};
-pub use http::{Api, trigger_help};
+pub use http::{Api, Surroundings, trigger_help};
 pub use interceptor::Cut;
 pub use log::{Log, NewRecord, Record, RecordKind};
 pub use request_copy::RequestCopy;

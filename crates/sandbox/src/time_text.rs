@@ -9,3 +9,14 @@ pub(crate) use domain::span::{SPAN_RULE, parse_span};
 pub(crate) fn rfc3339<S: Serializer>(at: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&at.rfc3339())
 }
+
+/// The same for a time that may be absent.
+pub(crate) fn optional_rfc3339<S: Serializer>(
+    at: &Option<Timestamp>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    match at {
+        Some(at) => rfc3339(at, serializer),
+        None => serializer.serialize_none(),
+    }
+}

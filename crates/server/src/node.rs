@@ -7,7 +7,7 @@ use std::time::Duration;
 use bus::{Bus, LocalBus, NatsBus};
 use domain::NodeId;
 use gateway::Gateway;
-use sandbox::{Api, FixedHosts, Parts, Sandbox};
+use sandbox::{Api, FixedHosts, Parts, Sandbox, Surroundings};
 use service::nodes::{Membership, Roles};
 use service::{Clock, ClockMode, Entropy, SandboxClock, Service, ServiceDeps};
 use store::{Options, Store, StoreError, Target};
@@ -145,11 +145,20 @@ impl Node {
                 base_url: base_url.clone(),
                 fixed_hosts: fixed_hosts(&settings, address),
             };
-            sandbox_api(&environment, &settings, parts)
+            let surroundings = Surroundings {
+                is_local: address.ip().to_canonical().is_loopback(),
+                is_secure: base_url.starts_with("https://"),
+                sign_in_cookie: web::sign_in_cookie,
+            };
+            sandbox_api(&environment, &settings, parts, surroundings)
         });
         let edges = |gateway, served, proxy_protocol| Edges {
             gateway,
-            sandbox: sandbox.clone(),
+            // The platform API's own listener has no pages.
+            sandbox: match served {
+                Served::Platform => sandbox.clone().map(Api::without_console),
+                _ => sandbox.clone(),
+            },
             web: web::router(web.clone(), served),
             entropy: environment.entropy.clone(),
             proxies: Arc::new(Proxies::new(
@@ -379,11 +388,16 @@ fn fixed_hosts(settings: &Settings, address: SocketAddr) -> Option<FixedHosts> {
 }
 
 /// Connects the sandbox of the environment, if there is one, to the node.
-fn sandbox_api(environment: &Environment, settings: &Settings, parts: Parts) -> Option<Api> {
+fn sandbox_api(
+    environment: &Environment,
+    settings: &Settings,
+    parts: Parts,
+    surroundings: Surroundings,
+) -> Option<Api> {
     let sandbox = environment.sandbox.as_ref()?;
     let operator_key = settings.operator_key.as_ref()?.hash();
     sandbox.attach(parts);
-    Some(Api::new(sandbox.clone(), operator_key, web::documents::openapi))
+    Some(Api::new(sandbox.clone(), operator_key, web::documents::openapi, surroundings))
 }
 
 fn web_config(settings: &Settings, base_url: &str) -> web::Config {

@@ -30,6 +30,7 @@ mod router;
 mod traffic;
 
 pub use app::{Served, router};
+pub use auth::sign_in_cookie;
 pub use axum::Router;
 pub use axum::body::Body;
 pub use context::{BoxFuture, Config, NodeInfo, Web};

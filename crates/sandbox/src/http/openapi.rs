@@ -21,6 +21,7 @@ use super::sign_in::SignInAddress;
 use super::tokens::{Issued, SignInFields};
 use super::trigger;
 use crate::explain::Explanation;
+use crate::overview::Overview;
 
 /// The path of the document.
 pub(super) const PATH: &str = "/openapi.json";
@@ -105,6 +106,7 @@ const CALLS: &[Call] = &[
     Call::new::<Value>("get", "/sandbox/v1/trigger", "triggerKinds", "Lists the kinds of triggers"),
     Call::new::<Fields>("post", "/sandbox/v1/trigger/{kind}", "trigger", "Lets something happen")
         .takes::<Fields>(),
+    Call::new::<Overview>("get", "/sandbox/v1/state", "sandboxState", "Shows what the sandbox holds"),
     Call::new::<Issued>("post", "/sandbox/v1/tokens", "issueTokens", "Signs a user in without the pages")
         .takes::<SignInFields>(),
     Call::new::<Environment>(

@@ -25,12 +25,12 @@ use input::{Input, Outcome};
 #[derive(Serialize)]
 pub(super) struct Kind {
     /// The name in the path.
-    name: &'static str,
+    pub name: &'static str,
     /// What happens.
-    summary: &'static str,
+    pub summary: &'static str,
     /// The names of the fields, each with its meaning.
     #[serde(serialize_with = "field_map")]
-    fields: &'static [(&'static str, &'static str)],
+    pub fields: &'static [(&'static str, &'static str)],
     #[serde(skip)]
     run: fn(Input) -> Running,
 }
@@ -48,7 +48,8 @@ const MESSAGE: (&str, &str) = ("message", "the text");
 const EMOJIS: (&str, &str) =
     ("emojis", "emojis in the text, as in {\"smile\":\"https://e.example/smile.png\"}");
 
-const KINDS: &[Kind] = &[
+/// The kinds.
+pub(super) const KINDS: &[Kind] = &[
     Kind {
         name: "chat",
         summary: "a viewer posts a chat message",

@@ -151,6 +151,7 @@ impl World {
         if let Some(exposure) = &self.exposure {
             writeln!(out, "  WARNING: {exposure}.\n")?;
         }
+        writeln!(out, "  Console        {base_url}/")?;
         writeln!(out, "  Documentation  {base_url}/docs")?;
         writeln!(out, "  Sign in        {}", self.sign_in_url())?;
         writeln!(out, "  API            {base_url}/open/v1, {platform_url}/platform/v1")?;

@@ -7,4 +7,6 @@ mod pages;
 pub mod sign_in;
 pub mod tokens;
 
+pub use pages::sign_in_cookie;
+
 pub(crate) use known_addresses::KnownAddresses;

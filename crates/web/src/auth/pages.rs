@@ -135,7 +135,7 @@ impl Pages<'_> {
         headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
         keep_private(headers);
         if let Some(browser) = browser.filter(|browser| browser.new)
-            && let Ok(cookie) = HeaderValue::from_str(&set_cookie(&browser.token, self.https))
+            && let Ok(cookie) = HeaderValue::from_str(&sign_in_cookie(&browser.token, self.https))
         {
             headers.insert(header::SET_COOKIE, cookie);
         }
@@ -159,7 +159,8 @@ fn cookie<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
         .find_map(|pair| pair.trim().strip_prefix(name)?.strip_prefix('='))
 }
 
-fn set_cookie(token: &BrowserToken, https: bool) -> String {
+/// The cookie that signs a browser in on the sign-in pages, for `Set-Cookie`.
+pub fn sign_in_cookie(token: &BrowserToken, https: bool) -> String {
     // The prefix `__Host-` requires `Path=/`.
     let (name, path, secure) = match https {
         true => (HOST_COOKIE, "/", "; Secure"),

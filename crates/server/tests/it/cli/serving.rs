@@ -143,4 +143,7 @@ async fn has_no_sandbox_api(api: &Api) {
             assert_eq!(api.operator(request).await.status, 404, "{path}");
         }
     }
+    for path in ["/", "/sandbox/console", "/sandbox/console/live", "/sandbox/console/script.js"] {
+        api.send(Request::get(path)).await.assert_refused(404, "NOT_FOUND");
+    }
 }

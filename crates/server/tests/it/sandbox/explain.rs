@@ -135,6 +135,7 @@ async fn the_commands_explain_and_open() {
     }
     assert_eq!(command(&["explain", "nothing-like-this"]).await.status.code(), Some(1));
     let base = text(&sandbox.world["baseUrl"]);
+    assert_eq!(command(&["open"]).await.stdout, format!("{base}/\n"));
     let docs = command(&["open", "docs", "--json"]).await;
     let docs: Value = serde_json::from_str(&docs.stdout).expect("JSON");
     assert_eq!(docs, json!({ "url": format!("{base}/docs"), "opened": false }));

@@ -1,6 +1,7 @@
 //! The sandbox: its API and its commands.
 
 mod clock;
+mod console;
 mod deliveries;
 mod doctor;
 mod environment;

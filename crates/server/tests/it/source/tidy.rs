@@ -15,6 +15,7 @@ const LINES_MAX: usize = 640;
 const EXPOSE: &[&str] = &[
     "sandbox/src/http/environment.rs",
     "sandbox/src/http/tokens.rs",
+    "sandbox/src/overview.rs",
     "server/src/dev/notes.rs",
     "server/src/dev/world.rs",
     "service/src/identity/application_secrets.rs",

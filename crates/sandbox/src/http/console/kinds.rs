@@ -1,0 +1,203 @@
+//! How the console names triggers and their fields, and which control each field has.
+
+use domain::Language;
+
+use crate::http::trigger::Kind;
+
+/// The groups of triggers, in their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Group {
+    Events,
+    Channel,
+    Access,
+    Connection,
+    Other,
+}
+
+impl Group {
+    pub const ALL: [Self; 5] = [Self::Events, Self::Channel, Self::Access, Self::Connection, Self::Other];
+}
+
+/// What a field is typed or chosen with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Control {
+    /// A person; without a choice the first one.
+    FirstPerson,
+    /// A person; without a choice the last one.
+    LastPerson,
+    /// A person, without a default.
+    Person,
+    /// An application; without a choice the first one.
+    Application,
+    Session,
+    Scope,
+    Campaign,
+    Choice(&'static [&'static str]),
+    Number,
+    Flag,
+    Text,
+}
+
+const CLOSE_REASONS: &[&str] = &[
+    "evicted",
+    "server_shutdown",
+    "slow_consumer",
+    "write_timeout",
+    "ping_timeout",
+    "transport_closed",
+    "client_goodbye",
+    "protocol_error",
+    "packet_flood",
+    "message_too_big",
+    "over_limit",
+    "gap",
+    "node_dead",
+    "revoked",
+    "internal_error",
+];
+
+/// (name, group, Korean, English)
+const KINDS: &[(&str, Group, &str, &str)] = &[
+    ("chat", Group::Events, "채팅", "Chat"),
+    ("donation", Group::Events, "후원", "Donation"),
+    ("subscription", Group::Events, "구독", "Subscription"),
+    ("storm", Group::Events, "폭주", "Storm"),
+    ("follow", Group::Channel, "팔로우", "Follow"),
+    ("unfollow", Group::Channel, "언팔로우", "Unfollow"),
+    ("restrict", Group::Channel, "활동 제한", "Restrict"),
+    ("live", Group::Channel, "방송 시작", "Go live"),
+    ("live-end", Group::Channel, "방송 종료", "End live"),
+    ("watch", Group::Channel, "시청", "Watch"),
+    ("claim", Group::Channel, "보상 받기", "Claim"),
+    ("revoke-consent", Group::Access, "동의 철회", "Withdraw consent"),
+    ("remove-scope", Group::Access, "권한 제거", "Remove scope"),
+    ("expire", Group::Access, "만료", "Expire"),
+    ("exhaust-quota", Group::Access, "쿼터 소진", "Use up quota"),
+    ("close-session", Group::Connection, "세션 종료", "Close session"),
+    ("cut-connection", Group::Connection, "연결 끊기", "Cut connection"),
+];
+
+/// (name, Korean, English)
+const FIELDS: &[(&str, &str, &str)] = &[
+    ("channel", "채널", "Channel"),
+    ("to", "채널", "Channel"),
+    ("from", "보낸 사람", "From"),
+    ("message", "메시지", "Message"),
+    ("anonymous", "익명", "Anonymous"),
+    ("amount", "금액 (원)", "Amount (won)"),
+    ("type", "종류", "Type"),
+    ("tier", "등급", "Tier"),
+    ("month", "구독 개월", "Months"),
+    ("target", "대상", "Who"),
+    ("title", "제목", "Title"),
+    ("category", "카테고리 ID", "Category id"),
+    ("viewers", "시청자 수", "Viewers"),
+    ("viewer", "시청자", "Viewer"),
+    ("minutes", "분", "Minutes"),
+    ("campaign", "캠페인", "Campaign"),
+    ("reward", "보상 ID", "Reward id"),
+    ("client", "앱", "Application"),
+    ("user", "사용자", "User"),
+    ("scope", "권한 범위", "Scope"),
+    ("session", "세션", "Session"),
+    ("reason", "종료 이유", "Reason"),
+    ("what", "무엇", "What"),
+    ("rate", "초당 이벤트", "Events per second"),
+    ("duration", "지속 시간", "Duration"),
+    ("mix", "비율", "Mix"),
+    ("seed", "시드", "Seed"),
+];
+
+/// The field's value at first, if it is not empty.
+const VALUES: &[(&str, &str, &str)] = &[
+    ("chat", "message", "안녕하세요 👋"),
+    ("donation", "message", "응원합니다!"),
+    ("donation", "amount", "1000"),
+    ("subscription", "tier", "1"),
+    ("subscription", "month", "1"),
+    ("live", "viewers", "128"),
+    ("watch", "minutes", "30"),
+    ("storm", "rate", "20"),
+    ("storm", "duration", "3s"),
+];
+
+/// The group of a kind.
+pub(super) fn group(kind: &Kind) -> Group {
+    KINDS.iter().find(|(name, ..)| *name == kind.name).map_or(Group::Other, |(_, group, ..)| *group)
+}
+
+/// The name of a kind for people.
+pub(super) fn label(kind: &Kind, language: Language) -> &'static str {
+    let found = KINDS.iter().find(|(name, ..)| *name == kind.name);
+    found.map_or(kind.name, |(_, _, korean, english)| language.pick(korean, english))
+}
+
+/// The name of a field for people.
+pub(super) fn field_label(field: &'static str, language: Language) -> &'static str {
+    let found = FIELDS.iter().find(|(name, ..)| *name == field);
+    found.map_or(field, |(_, korean, english)| language.pick(korean, english))
+}
+
+/// The control of a field.
+pub(super) fn control(kind: &Kind, field: &str) -> Control {
+    match (kind.name, field) {
+        ("close-session" | "cut-connection", "user") => Control::Person,
+        (_, "channel" | "to" | "user") => Control::FirstPerson,
+        (_, "from" | "target" | "viewer") => Control::LastPerson,
+        (_, "client") => Control::Application,
+        (_, "session") => Control::Session,
+        (_, "scope") => Control::Scope,
+        (_, "campaign") => Control::Campaign,
+        ("donation", "type") => Control::Choice(&["CHAT", "VIDEO"]),
+        ("subscription", "tier") => Control::Choice(&["1", "2"]),
+        ("expire", "what") => Control::Choice(&["access-token", "refresh-token", "code", "session-url"]),
+        (_, "reason") => Control::Choice(CLOSE_REASONS),
+        (_, "amount" | "month" | "viewers" | "minutes" | "seed") => Control::Number,
+        ("storm", "rate") => Control::Number,
+        (_, "anonymous") => Control::Flag,
+        _ => Control::Text,
+    }
+}
+
+/// The value of a field at first.
+pub(super) fn value(kind: &Kind, field: &str) -> &'static str {
+    VALUES.iter().find(|(of, name, _)| *of == kind.name && *name == field).map_or("", |(_, _, value)| value)
+}
+
+/// An effect of a fault rule: its name in `do`, what it is called, and its fields: the name in the form, the
+/// label (empty for a fixed value), and the value at first.
+pub(super) struct EffectView {
+    pub name: &'static str,
+    pub label: &'static str,
+    pub fields: &'static [(&'static str, &'static str, &'static str)],
+}
+
+/// (name, Korean, English, fields)
+type EffectRow =
+    (&'static str, &'static str, &'static str, &'static [(&'static str, &'static str, &'static str)]);
+
+const EFFECTS: &[EffectRow] = &[
+    (
+        "status",
+        "상태 코드",
+        "Status",
+        &[
+            ("do.status:number", "status", "429"),
+            ("do.retryAfter:number", "retryAfter", "5"),
+            ("do.message", "message", ""),
+        ],
+    ),
+    ("delay", "지연", "Delay", &[("do.delay", "delay", "2s"), ("do.when", "when", "before")]),
+    ("cut", "연결 끊기", "Cut", &[("do.cut", "before / after", "after")]),
+    ("truncate", "잘린 응답", "Truncate", &[("do.truncate:json", "", "true")]),
+];
+
+/// The effects of fault rules.
+pub(super) fn effects(language: Language) -> Vec<EffectView> {
+    let view = |(name, korean, english, fields): &EffectRow| EffectView {
+        name,
+        label: language.pick(korean, english),
+        fields,
+    };
+    EFFECTS.iter().map(view).collect()
+}

@@ -1,0 +1,14 @@
+//! What the API must know of the node around it.
+
+use domain::secret::BrowserToken;
+
+/// What the API must know of the node around it.
+#[derive(Clone, Copy, Debug)]
+pub struct Surroundings {
+    /// Whether the node listens on a loopback address.
+    pub is_local: bool,
+    /// Whether browsers reach the node by https.
+    pub is_secure: bool,
+    /// Makes the cookie of the sign-in pages; the flag is [`Self::is_secure`].
+    pub sign_in_cookie: fn(&BrowserToken, bool) -> String,
+}

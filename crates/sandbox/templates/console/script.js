@@ -1,0 +1,159 @@
+'use strict';
+// The console works without this script. The script sends the same forms without a new page, and keeps what changes up
+// to date.
+(() => {
+  const ROWS_MAX = 300;
+  const root = document.documentElement;
+  const byId = (id) => document.getElementById(id);
+  root.classList.add('js');
+
+  // Replaces the content of an element. The focus stays where it was, if the control is still there.
+  function replace(element, html) {
+    const focused = element.contains(document.activeElement) ? document.activeElement.id : '';
+    const open = new Set([...element.querySelectorAll('details[open][id]')].map(({ id }) => id));
+    element.innerHTML = html;
+    for (const id of open) byId(id)?.setAttribute('open', '');
+    if (focused) byId(focused)?.focus();
+  }
+
+  // New options of a select. What was chosen stays chosen, and an option that stands for no choice stays first.
+  function renew(select, html) {
+    const { value } = select;
+    const none = [...select.options].filter((option) => option.value === '');
+    select.innerHTML = html;
+    select.prepend(...none);
+    if ([...select.options].some((option) => option.value === value)) select.value = value;
+  }
+
+  // The clock goes on between two messages.
+  function tick() {
+    for (const time of document.querySelectorAll('time[data-now]')) {
+      time.seenAt ??= performance.now();
+      const now = Date.parse(time.dataset.now) + (performance.now() - time.seenAt) * Number(time.dataset.rate);
+      time.textContent = new Date(now).toISOString().slice(0, 19).replace('T', ' ');
+    }
+  }
+  setInterval(tick, 250);
+
+  let live;
+  let mark = document.body.dataset.mark;
+
+  function view() {
+    const query = new URLSearchParams();
+    for (const form of document.querySelectorAll('form[data-view]')) {
+      for (const { name, value, type } of form.elements) {
+        if (name && type !== 'hidden' && value) query.set(name, value);
+      }
+    }
+    return query;
+  }
+
+  function connect() {
+    live?.close();
+    const query = view();
+    query.set('after', mark);
+    query.set('lang', root.lang);
+    live = new EventSource(`/sandbox/console/live?${query}`);
+    live.onopen = () => { byId('lost').textContent = ''; };
+    live.onerror = () => {
+      byId('lost').textContent = document.body.dataset.lost;
+      // A refused stream is not opened again by the browser.
+      if (live.readyState === EventSource.CLOSED) setTimeout(connect, 3000);
+    };
+    live.addEventListener('region', ({ data }) => {
+      const { id, html } = JSON.parse(data);
+      if (id.startsWith('options-')) {
+        for (const select of document.querySelectorAll(`select[data-options="${id}"]`)) renew(select, html);
+      } else if (byId(id)) {
+        replace(byId(id), html);
+        tick();
+      }
+    });
+    live.addEventListener('rows', ({ data }) => {
+      const rows = JSON.parse(data);
+      mark = rows.mark;
+      if (byId('pause').checked) return;
+      const list = byId('records');
+      list.insertAdjacentHTML('afterbegin', rows.html);
+      while (list.children.length > ROWS_MAX) list.lastElementChild.remove();
+    });
+  }
+
+  // Shows the page of the chosen channel and filter without a jump.
+  async function show() {
+    const query = view();
+    history.replaceState(null, '', `/?${query}`);
+    const page = await (await fetch(`/?${query}`)).text();
+    const fresh = new DOMParser().parseFromString(page, 'text/html');
+    for (const id of ['chat-view', 'records', 'where-wrong']) {
+      const [old, renewed] = [byId(id), fresh.getElementById(id)];
+      old.replaceChildren(...renewed.childNodes);
+      old.hidden = renewed.hidden;
+    }
+    mark = fresh.body.dataset.mark;
+    if (byId('where-wrong').hidden) connect();
+  }
+
+  async function act(form, submitter) {
+    const body = new URLSearchParams(new FormData(form, submitter));
+    submitter?.setAttribute('aria-busy', 'true');
+    try {
+      const headers = { 'Console-Fragment': '1' };
+      const answer = await fetch(form.action, { method: 'POST', headers, body });
+      const text = await answer.text();
+      const isPage = answer.headers.get('content-type')?.startsWith('text/html');
+      if (isPage) replace(byId('result'), text);
+      else location.reload();
+    } catch {
+      byId('lost').textContent = document.body.dataset.lost;
+    } finally {
+      submitter?.removeAttribute('aria-busy');
+    }
+  }
+
+  document.addEventListener('submit', (event) => {
+    const { target, submitter } = event;
+    if (submitter?.hasAttribute('formaction')) return;
+    if (target.matches('[data-act]')) {
+      event.preventDefault();
+      act(target, submitter);
+    } else if (target.matches('[data-view]')) {
+      event.preventDefault();
+      show();
+    }
+  });
+
+  document.addEventListener('change', ({ target }) => {
+    if (target.id === 'pause') {
+      if (!target.checked) show();
+    } else if (target.matches('[data-view] select')) show();
+  });
+
+  document.addEventListener('click', async ({ target }) => {
+    const copy = target.closest('[data-copy]');
+    if (copy) {
+      try {
+        await navigator.clipboard.writeText(copy.dataset.copy);
+      } catch {
+        const area = document.createElement('textarea');
+        area.value = copy.dataset.copy;
+        copy.after(area);
+        area.select();
+        document.execCommand('copy');
+        area.remove();
+        copy.focus();
+      }
+      const before = copy.innerHTML;
+      copy.textContent = document.body.dataset.copied;
+      setTimeout(() => { copy.innerHTML = before; }, 1200);
+    } else if (target.closest('[data-close]')) {
+      byId('result').replaceChildren();
+    }
+  });
+
+  document.addEventListener('keydown', ({ key }) => {
+    if (key === 'Escape') byId('result').replaceChildren();
+  });
+
+  connect();
+})();
