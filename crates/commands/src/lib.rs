@@ -17,6 +17,7 @@
 //! | `expect` | `stagedoor expect` |
 //! | `explain` | `stagedoor explain` |
 //! | `open` | `stagedoor open` |
+//! | `fault` | `stagedoor fault` |
 //! | `logs` | `stagedoor logs` |
 //! | `scenario` | `stagedoor scenario` |
 //! | `storm` | the progress and the result of `stagedoor trigger storm` |
@@ -39,6 +40,7 @@ mod event_line;
 pub mod expect;
 pub mod explain;
 mod failure;
+pub mod fault;
 mod forward_target;
 pub mod hosts_file;
 pub mod junit;

@@ -104,6 +104,8 @@ pub(crate) const LINGER: Duration = Duration::from_secs(1);
 pub(crate) const LINGER_BYTES_MAX: usize = 64 * 1024;
 /// How long the requests of an ended polling session are answered: posts with `ok`, the first poll with `1`.
 pub(crate) const POLL_LINGER: Duration = Duration::from_secs(5);
+/// How often a connection that a fault point keeps half open is checked for the end of the node.
+pub(crate) const HALF_OPEN_CHECK: Duration = Duration::from_millis(500);
 /// Number of waves of a drain.
 pub(crate) const DRAIN_WAVES: u32 = 20;
 

@@ -10,7 +10,7 @@ use domain::refusal::{Credential, CredentialFault, Resource};
 use domain::{Language, Refusal, SessionKey};
 use http_body_util::Full;
 use service::{LogLimit, Service};
-use socketio::Framing;
+use socketio::{CloseReason, Framing};
 use tokio::sync::oneshot;
 
 use crate::config::Config;
@@ -56,7 +56,9 @@ impl Gateway {
     /// A gateway that is subscribed to the bus from now on. The caller must call [`run`](Self::run), because
     /// an unread subscription slows publishers down.
     pub fn new(service: Service, config: Config) -> Self {
-        let (shards, inboxes) = Shards::new(config.shards);
+        // With a fault point, one shard sees all sessions of an event.
+        let shards = if service.socket_faults().is_some() { 1 } else { config.shards };
+        let (shards, inboxes) = Shards::new(shards);
         let registry = Registry::new(config.sessions_max);
         let context = Context::new(service, config);
         let receivers = Receivers { bus: context.service.subscribe_to_bus(), inboxes };
@@ -176,6 +178,10 @@ impl Gateway {
         params: Params,
     ) -> Result<Reply, Denied> {
         let (Params { revision, transport, base64, .. }, context) = (params, &self.0.context);
+        if session.is_silent() {
+            // The client waits in vain, until it or the node ends the connection.
+            std::future::pending::<()>().await;
+        }
         match (request.method(), transport) {
             (&Method::GET, Transport::Polling) => {
                 http::poll(context, &session, Framing::of_answer(revision, base64)).await
@@ -212,6 +218,25 @@ impl Gateway {
     /// store, or probably did.
     pub async fn on_declared_dead(&self) {
         self.0.dispatcher.on_declared_dead().await;
+    }
+
+    /// Ends a session for a reason. Returns whether it is connected to this node.
+    pub async fn end_session(&self, key: &SessionKey, reason: CloseReason) -> bool {
+        let session = self.0.shards.session(key).await;
+        session.map(|session| session.end(reason)).is_some()
+    }
+
+    /// Loses the connection of a session without a goodbye. Returns whether it is connected to this node.
+    pub async fn cut_session(&self, key: &SessionKey) -> bool {
+        let session = self.0.shards.session(key).await;
+        session.map(|session| session.cut()).is_some()
+    }
+
+    /// Sends a session nothing and reads nothing from it any more, while its connection stays. Only a gateway
+    /// with a fault point does that. Returns whether the session is connected to this node.
+    pub async fn silence_session(&self, key: &SessionKey) -> bool {
+        let session = self.0.shards.session(key).await;
+        session.map(|session| session.silence()).is_some()
     }
 
     /// The transport of a session; `None` if it is not connected to this node.

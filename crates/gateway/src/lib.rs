@@ -34,6 +34,10 @@
 //! shard works in rounds: commands that arrive while it writes belong to the next round. So a busier shard
 //! puts more events into one write. A channel with a costly write pauses after it, with the same effect.
 //!
+//! In a sandbox the service has a fault point (`service::fault_points`). Then a session has a tap, and the
+//! shard sends each event to each session as the fault point decides. Without one, a write to a session
+//! checks that it has no tap, and nothing else is different.
+//!
 //! # The life of a session
 //!
 //! 1. **Handshake.** The query is checked. Then a spawned task consumes the URL's token in the service.
@@ -65,7 +69,7 @@ mod session_task;
 #[cfg(feature = "testing")]
 mod testing;
 
-pub use crate::http::{Hold, RequestBody, Socket};
+pub use crate::http::{ConnectionLost, Hold, RequestBody, Socket};
 pub use config::Config;
 pub use config::{
     POLL_HOLD, POST_BYTES_MAX, POST_DEADLINE, QUEUE_BYTES_MAX, QUEUE_MESSAGES_MAX, SHARDS_MAX,

@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tracing::{Instrument, Span};
 
-use crate::config::{CLOSE_FRAME_TIMEOUT, LINGER, LINGER_BYTES_MAX, POLL_LINGER};
+use crate::config::{CLOSE_FRAME_TIMEOUT, HALF_OPEN_CHECK, LINGER, LINGER_BYTES_MAX, POLL_LINGER};
 use crate::context::Context;
 use crate::fanout::{Command, Join, Shards};
 use crate::http::{Auth, Denied, raw_stream};
@@ -143,6 +143,9 @@ impl SessionTasks {
             error => Denied::Failed(error),
         })?;
         let ConnectedSession { session_key, owner, profile } = &connected;
+        if let Some(point) = context.service.socket_faults() {
+            point.on_open(session_key, owner);
+        }
         tracing::debug!(%session_key, client_id = %owner.client_id(), ?profile, ?revision, polls, "session opened");
         add(&context.counters.opened, 1);
         registry.opened();
@@ -173,15 +176,41 @@ async fn attach(context: &Context, session: &Session, upgrade: OnUpgrade) -> Res
 async fn finish(open: OpenSession, reason: CloseReason) {
     let OpenSession { session, tasks } = open;
     let SessionTasks { context, shards, registry, disconnects } = &*tasks;
+    let is_silent = session.is_silent();
     let websocket = session.detach(reason).filter(|_| reason != CloseReason::TransportClosed);
     shards.send(session.key(), Command::Leave(session.key().clone())).await;
     context.counters.closed(reason);
+    if let Some(point) = context.service.socket_faults() {
+        point.on_end(session.key(), reason.as_str());
+    }
     tracing::debug!(session_key = %session.key(), %reason, "session closed");
+    let close = async {
+        match websocket {
+            Some((stream, _)) if is_silent => keep_half_open(context, registry, stream).await,
+            websocket => send_close_frame(context, websocket, reason).await,
+        }
+    };
     tokio::join!(
         disconnects.record(context, registry, session.key(), reason),
-        send_close_frame(context, websocket, reason),
+        close,
         forget(context, registry, &session)
     );
+}
+
+/// Keeps the connection of a silent session, until its peer gives up or the node stops.
+async fn keep_half_open(context: &Context, registry: &Registry, mut stream: TcpStream) {
+    let _socket = Counted::in_gauge(&context.counters.sockets_beside);
+    let mut scratch = [0; 512];
+    while !registry.is_draining() {
+        tokio::select! {
+            read = stream.read(&mut scratch) => {
+                if matches!(read, Ok(0) | Err(_)) {
+                    return;
+                }
+            }
+            () = context.clock().sleep(HALF_OPEN_CHECK) => {}
+        }
+    }
 }
 
 /// Keeps the sid for some seconds. Some clients post their goodbyes one by one and expect an answer to each.

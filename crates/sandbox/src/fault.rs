@@ -1,8 +1,9 @@
-//! The faults of requests: which request is answered wrongly, late or not at all. The rules are pure: the
-//! same requests and the same seed give the same decisions.
+//! The faults of requests and of socket messages: which of them fail, and how. The rules are pure: the same
+//! requests, the same messages and the same seed give the same decisions.
 
 use std::time::Duration;
 
+use gateway::CloseReason;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -13,13 +14,13 @@ pub(crate) const DEFAULT_SEED: u64 = 1;
 /// A rule.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Rule {
-    /// The requests that it means.
+    /// The requests or messages that it means.
     pub matching: Matching,
-    /// Begins with the `nth` of these requests, counted from 1.
+    /// Begins with the `nth` of these, counted from 1.
     pub nth: Option<u64>,
-    /// The share of these requests that is affected, from 0 to 1.
+    /// The share of these that is affected, from 0 to 1.
     pub probability: Option<f64>,
-    /// Maximum number of affected requests.
+    /// Maximum number of affected ones.
     pub times: Option<u64>,
     /// The seed of the decisions by probability.
     pub seed: u64,
@@ -27,32 +28,57 @@ pub(crate) struct Rule {
     pub effect: Effect,
 }
 
-/// The requests that a rule means. What is `None` fits every request.
+/// The requests or messages that a rule means. What is `None` fits each of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Matching {
-    /// The client id of the caller.
+    /// The client id of the caller, or of the session.
     pub client_id: Option<String>,
-    /// The channel id of the caller.
+    /// The channel id of the caller, or of the session's user.
     pub user: Option<String>,
     /// The method, in capitals.
     pub method: Option<String>,
     /// The path, or its beginning and `*`.
     pub path: Option<String>,
+    /// The name of the event, as in [`EVENT_NAMES`].
+    pub event: Option<String>,
+    /// The channel of the event.
+    pub channel_id: Option<String>,
 }
 
-/// Before or after the request is handled.
+/// The names of events. `SYSTEM` means every SYSTEM message.
+pub(crate) const EVENT_NAMES: [&str; 8] = [
+    "CHAT",
+    "DONATION",
+    "SUBSCRIPTION",
+    "SYSTEM",
+    "SYSTEM/connected",
+    "SYSTEM/subscribed",
+    "SYSTEM/unsubscribed",
+    "SYSTEM/revoked",
+];
+
+/// Before or after what a rule affects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Moment {
-    /// The request is not handled yet.
+    /// The request is not handled yet, or the message is not sent yet.
     Before,
-    /// The request was handled. Its effects stay.
+    /// The request was handled, and its effects stay. Or the message was sent.
     After,
+}
+
+/// What happens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Effect {
+    /// To a request.
+    Request(RequestEffect),
+    /// To a message of a socket.
+    Message(MessageEffect),
 }
 
 /// What happens to an affected request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Effect {
+pub(crate) enum RequestEffect {
     /// The request is not handled. The answer has this status.
     Status {
         /// The status.
@@ -70,51 +96,134 @@ pub(crate) enum Effect {
     Truncate(Option<u64>),
 }
 
+/// What happens to an affected message of a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MessageEffect {
+    /// The message is not sent.
+    Drop,
+    /// The message is sent twice.
+    Duplicate,
+    /// The message is sent after the session's next one.
+    Reorder,
+    /// The message is sent later. Others overtake it.
+    Late(Duration),
+    /// Nothing is sent or read any more, and the connection stays.
+    Silence,
+    /// The session ends instead.
+    Close(CloseReason),
+    /// The connection ends without a goodbye.
+    Cut(Moment),
+}
+
 impl Effect {
+    /// The effect in the form of the sandbox API.
+    pub fn to_json(&self) -> Value {
+        match self {
+            Self::Request(effect) => effect.to_json(),
+            Self::Message(effect) => effect.to_json(),
+        }
+    }
+
+    /// The effect on a request.
+    pub fn on_request(&self) -> Option<RequestEffect> {
+        match self {
+            Self::Request(effect) => Some(effect.clone()),
+            Self::Message(_) => None,
+        }
+    }
+
+    /// The effect on a message.
+    pub fn on_message(&self) -> Option<MessageEffect> {
+        match self {
+            Self::Message(effect) => Some(*effect),
+            Self::Request(_) => None,
+        }
+    }
+}
+
+impl RequestEffect {
     /// The effect in the form of the sandbox API.
     pub fn to_json(&self) -> Value {
         match self {
             Self::Status { status, message, retry_after_s } => {
                 json!({ "status": status, "message": message, "retryAfter": retry_after_s })
             }
-            Self::Delay(span, when) => json!({ "delay": format!("{}ms", span.as_millis()), "when": when }),
+            Self::Delay(span, when) => json!({ "delay": span_text(*span), "when": when }),
             Self::Cut(moment) => json!({ "cut": moment }),
             Self::Truncate(bytes) => json!({ "truncate": bytes.map_or(Value::Bool(true), Value::from) }),
         }
     }
 }
 
+impl MessageEffect {
+    /// The effect in the form of the sandbox API.
+    pub fn to_json(self) -> Value {
+        match self {
+            Self::Drop => json!({ "drop": true }),
+            Self::Duplicate => json!({ "duplicate": true }),
+            Self::Reorder => json!({ "reorder": true }),
+            Self::Late(span) => json!({ "late": span_text(span) }),
+            Self::Silence => json!({ "silence": true }),
+            Self::Close(reason) => json!({ "close": reason.as_str() }),
+            Self::Cut(moment) => json!({ "cut": moment }),
+        }
+    }
+}
+
+fn span_text(span: Duration) -> String {
+    format!("{}ms", span.as_millis())
+}
+
 /// What a rule decides by.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct RequestFacts<'a> {
-    /// The client id of the caller.
+pub(crate) struct Facts<'a> {
+    /// The client id of the caller, or of the session.
     pub client_id: Option<&'a str>,
-    /// The channel id of the caller.
+    /// The channel id of the caller, or of the session's user.
     pub user: Option<&'a str>,
-    /// The method.
-    pub method: &'a str,
-    /// The path without the query.
-    pub path: &'a str,
+    /// What may be affected.
+    pub subject: Subject<'a>,
+}
+
+/// What may be affected.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Subject<'a> {
+    /// A request.
+    Request {
+        /// The method.
+        method: &'a str,
+        /// The path without the query.
+        path: &'a str,
+    },
+    /// A message of a socket.
+    Message {
+        /// Its name: `CHAT`, or for SYSTEM with the type, as in `SYSTEM/connected`.
+        event: &'a str,
+        /// Its channel.
+        channel_id: Option<&'a str>,
+        /// The session holds back a message that follows this one, so this one keeps its place.
+        is_awaited: bool,
+    },
 }
 
 /// What a rule remembers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RuleState {
     seen: u64,
-    /// Number of affected requests.
+    /// Number of affected requests or messages.
     pub hits: u64,
     random: u64,
 }
 
 impl Rule {
-    /// The state before the first request.
+    /// The state before the first decision.
     pub fn begin(&self) -> RuleState {
         RuleState { seen: 0, hits: 0, random: self.seed }
     }
 
-    /// Whether a request is affected. Changes the state.
-    pub fn decide(&self, state: &mut RuleState, request: RequestFacts<'_>) -> bool {
-        if !self.matching.fits(request) {
+    /// Whether a request or a message is affected. Changes the state.
+    pub fn decide(&self, state: &mut RuleState, facts: Facts<'_>) -> bool {
+        if !self.effect.fits(facts.subject) || !self.matching.fits(facts) {
             return false;
         }
         state.seen += 1;
@@ -129,19 +238,46 @@ impl Rule {
     }
 }
 
+impl Effect {
+    fn fits(&self, subject: Subject<'_>) -> bool {
+        match (self, subject) {
+            (Self::Request(_), Subject::Request { .. }) => true,
+            (Self::Message(effect), Subject::Message { is_awaited, .. }) => {
+                !(is_awaited && *effect == MessageEffect::Reorder)
+            }
+            _ => false,
+        }
+    }
+}
+
 impl Matching {
-    fn fits(&self, request: RequestFacts<'_>) -> bool {
+    fn fits(&self, facts: Facts<'_>) -> bool {
         let is = |wanted: &Option<String>, value: Option<&str>| {
             wanted.as_deref().is_none_or(|wanted| Some(wanted) == value)
         };
-        let path = self.path.as_deref().is_none_or(|path| match path.strip_suffix('*') {
-            Some(beginning) => request.path.starts_with(beginning),
-            None => request.path == path,
-        });
-        path && is(&self.client_id, request.client_id)
-            && is(&self.user, request.user)
-            && is(&self.method, Some(request.method))
+        let of_subject = match facts.subject {
+            Subject::Request { method, path } => {
+                is(&self.method, Some(method))
+                    && self.path.as_deref().is_none_or(|wanted| is_path(wanted, path))
+            }
+            Subject::Message { event, channel_id, .. } => {
+                let wanted = self.event.as_deref();
+                wanted.is_none_or(|wanted| is_event(wanted, event)) && is(&self.channel_id, channel_id)
+            }
+        };
+        of_subject && is(&self.client_id, facts.client_id) && is(&self.user, facts.user)
     }
+}
+
+fn is_path(wanted: &str, path: &str) -> bool {
+    match wanted.strip_suffix('*') {
+        Some(beginning) => path.starts_with(beginning),
+        None => path == wanted,
+    }
+}
+
+fn is_event(wanted: &str, event: &str) -> bool {
+    event.strip_prefix(wanted).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// A number from 0 to below 1, by SplitMix64.
@@ -160,15 +296,15 @@ mod tests {
     use super::*;
 
     fn rule() -> Rule {
-        let (matching, effect) = (Matching::default(), Effect::Cut(Moment::Before));
+        let (matching, effect) = (Matching::default(), Effect::Request(RequestEffect::Cut(Moment::Before)));
         Rule { matching, nth: None, probability: None, times: None, seed: DEFAULT_SEED, effect }
     }
 
     fn decisions(rule: &Rule, number: usize) -> Vec<bool> {
         let mut state = rule.begin();
-        let request =
-            RequestFacts { client_id: Some("demo"), user: None, method: "GET", path: "/open/v1/lives" };
-        (0..number).map(|_| rule.decide(&mut state, request)).collect()
+        let subject = Subject::Request { method: "GET", path: "/open/v1/lives" };
+        let facts = Facts { client_id: Some("demo"), user: None, subject };
+        (0..number).map(|_| rule.decide(&mut state, facts)).collect()
     }
 
     #[test]
@@ -204,6 +340,35 @@ mod tests {
             (Matching { user: text("haneul"), ..Matching::default() }, false),
         ] {
             assert_eq!(decisions(&Rule { matching: matching.clone(), ..rule() }, 1), [fits], "{matching:?}");
+        }
+    }
+
+    #[test]
+    fn a_message_is_found_by_its_event_and_its_channel() {
+        let text = |text: &str| Some(text.to_owned());
+        let matching = |event: Option<&str>, channel: Option<&str>| Matching {
+            event: event.and_then(text),
+            channel_id: channel.and_then(text),
+            ..Matching::default()
+        };
+        for (matching, event, fits) in [
+            (matching(None, None), "CHAT", true),
+            (matching(Some("CHAT"), Some("haneul")), "CHAT", true),
+            (matching(Some("CHAT"), Some("bada")), "CHAT", false),
+            (matching(Some("CHAT"), None), "DONATION", false),
+            (matching(Some("SYSTEM"), None), "SYSTEM/connected", true),
+            (matching(Some("SYSTEM/connected"), None), "SYSTEM/connected", true),
+            (matching(Some("SYSTEM/subscribed"), None), "SYSTEM/connected", false),
+        ] {
+            let decide = |effect: Effect, is_awaited| {
+                let rule = Rule { matching: matching.clone(), effect, ..rule() };
+                let subject = Subject::Message { event, channel_id: Some("haneul"), is_awaited };
+                rule.decide(&mut rule.begin(), Facts { client_id: None, user: None, subject })
+            };
+            assert_eq!(decide(Effect::Message(MessageEffect::Drop), true), fits, "{matching:?}");
+            assert_eq!(decide(Effect::Message(MessageEffect::Reorder), false), fits, "{matching:?}");
+            assert!(!decide(Effect::Message(MessageEffect::Reorder), true));
+            assert!(!decide(Effect::Request(RequestEffect::Cut(Moment::Before)), false));
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use crate::fault::{Effect, RequestFacts, Rule, RuleState};
+use crate::fault::{Effect, Facts, MessageEffect, RequestEffect, Rule, RuleState};
 
 /// Maximum number of rules.
 pub(crate) const RULES_MAX: usize = 100;
@@ -63,10 +63,20 @@ impl FaultRules {
     }
 
     /// The id and the effect of the first rule that affects a request.
-    pub fn decide(&self, request: RequestFacts<'_>) -> Option<(String, Effect)> {
+    pub fn decide_request(&self, request: Facts<'_>) -> Option<(String, RequestEffect)> {
+        self.decide(request, Effect::on_request)
+    }
+
+    /// The id and the effect of the first rule that affects a message.
+    pub fn decide_message(&self, message: Facts<'_>) -> Option<(String, MessageEffect)> {
+        self.decide(message, Effect::on_message)
+    }
+
+    fn decide<T>(&self, facts: Facts<'_>, effect_of: fn(&Effect) -> Option<T>) -> Option<(String, T)> {
         self.with(|kept| {
             kept.rules.iter_mut().find_map(|KeptRule { id, rule, state }| {
-                rule.decide(state, request).then(|| (id.clone(), rule.effect.clone()))
+                let effect = effect_of(&rule.effect)?;
+                rule.decide(state, facts).then(|| (id.clone(), effect))
             })
         })
     }

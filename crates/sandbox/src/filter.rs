@@ -108,7 +108,7 @@ impl Condition {
 }
 
 /// The value of a field. A dot leads into an object. A name that the record does not have is looked up in the
-/// body of the request, then in the answer.
+/// body of the request, then in the answer, then in the payload of the event.
 fn find<'a>(record: &'a Record, field: &str) -> Option<&'a Value> {
     let own = || {
         let mut names = field.split('.');
@@ -121,7 +121,8 @@ fn find<'a>(record: &'a Record, field: &str) -> Option<&'a Value> {
         let answer = record.fields.get("answer")?;
         answer.get("content").and_then(inside).or_else(|| inside(answer))
     };
-    own().or_else(body).or_else(answer)
+    let payload = || inside(record.fields.get("payload")?);
+    own().or_else(body).or_else(answer).or_else(payload)
 }
 
 fn text_of(value: &Value) -> Cow<'_, str> {

@@ -6,6 +6,7 @@ mod access;
 mod answer;
 mod body;
 mod clock;
+mod close_reason;
 mod console;
 mod environment;
 mod expect;

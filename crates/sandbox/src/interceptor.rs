@@ -7,13 +7,14 @@ use axum::body::{Body, to_bytes};
 use bytes::Bytes;
 use domain::ClientId;
 use domain::reason::REASON_HEADER;
+use gateway::{ConnectionLost, Gateway};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, header};
 use http_body::Body as _;
 use serde_json::{Map, Value, json};
 use service::Service;
 
-use crate::fault::{Effect, Moment, RequestFacts};
+use crate::fault::{Facts, Moment, RequestEffect, Subject};
 use crate::log::{NewRecord, RecordKind};
 use crate::mask;
 use crate::request_copy::{BODY_BYTES_MAX, Copied, RequestCopy};
@@ -64,7 +65,7 @@ impl Interceptor {
         // Boxed, so that the request does not reserve memory for the look-up while it is handled.
         let facts = Box::pin(self.facts(&parts)).await;
         let (body, copied) = RequestCopy::new(body);
-        let fault = self.0.faults().decide(facts.for_rules());
+        let fault = self.0.faults().decide_request(facts.for_rules());
         let handled = handle(Request::from_parts(parts, body));
         let answer = match &fault {
             None => Some(handled.await),
@@ -85,8 +86,11 @@ impl Interceptor {
         self.0.refusals().note(&fields, self.monotonic());
         self.0.log().add(NewRecord { at: self.0.clock().now(), kind: RecordKind::Request, fields });
         let answer = answer?;
+        if answer.extensions().get::<ConnectionLost>().is_some() {
+            return Err(Cut);
+        }
         match fault {
-            Some((_, Effect::Truncate(bytes))) => truncate(answer, bytes).ok_or(Cut),
+            Some((_, RequestEffect::Truncate(bytes))) => truncate(answer, bytes).ok_or(Cut),
             _ => Ok(answer),
         }
     }
@@ -96,28 +100,28 @@ impl Interceptor {
     async fn faulted(
         &self,
         rule: &str,
-        effect: &Effect,
+        effect: &RequestEffect,
         handled: impl Future<Output = Response<Body>>,
     ) -> Option<Response<Body>> {
         let mut answer = match effect {
-            Effect::Status { status, message, retry_after_s } => {
+            RequestEffect::Status { status, message, retry_after_s } => {
                 refusal(*status, message.as_deref(), *retry_after_s)
             }
-            Effect::Delay(span, Moment::Before) => {
+            RequestEffect::Delay(span, Moment::Before) => {
                 self.wait(*span).await;
                 handled.await
             }
-            Effect::Delay(span, Moment::After) => {
+            RequestEffect::Delay(span, Moment::After) => {
                 let answer = handled.await;
                 self.wait(*span).await;
                 answer
             }
-            Effect::Cut(Moment::Before) => return None,
-            Effect::Cut(Moment::After) => {
+            RequestEffect::Cut(Moment::Before) => return None,
+            RequestEffect::Cut(Moment::After) => {
                 handled.await;
                 return None;
             }
-            Effect::Truncate(_) => handled.await,
+            RequestEffect::Truncate(_) => handled.await,
         };
         // The ids of rules are valid in a header.
         let rule = HeaderValue::from_str(rule).unwrap_or(HeaderValue::from_static(""));
@@ -132,7 +136,7 @@ impl Interceptor {
         }
     }
 
-    fn record_fault(&self, rule: &str, effect: &Effect, request: &Map<String, Value>) {
+    fn record_fault(&self, rule: &str, effect: &RequestEffect, request: &Map<String, Value>) {
         let mut fields = Map::new();
         fields.insert("fault".to_owned(), rule.into());
         fields.insert("do".to_owned(), effect.to_json());
@@ -150,6 +154,12 @@ impl Interceptor {
 
     async fn facts(&self, parts: &Parts) -> Known {
         let (client_id, user) = match self.0.parts() {
+            Some(node) if is_socket(parts.uri.path()) => {
+                let query = parts.uri.query().unwrap_or_default();
+                let owner = self.0.url_owners().find(&node.service, query).await;
+                let client_id = owner.as_ref().map(|owner| owner.client_id().to_string());
+                (client_id, owner.and_then(|owner| owner.channel_id().map(ToString::to_string)))
+            }
             Some(node) => caller(&node.service, &parts.headers).await,
             None => (None, None),
         };
@@ -164,14 +174,18 @@ impl Interceptor {
 }
 
 impl Known {
-    fn for_rules(&self) -> RequestFacts<'_> {
-        RequestFacts {
+    fn for_rules(&self) -> Facts<'_> {
+        Facts {
             client_id: self.client_id.as_deref(),
             user: self.user.as_deref(),
-            method: &self.method,
-            path: &self.path,
+            subject: Subject::Request { method: &self.method, path: &self.path },
         }
     }
+}
+
+/// Whether requests to a path belong to a socket.
+fn is_socket(path: &str) -> bool {
+    path.strip_suffix('/').unwrap_or(path) == Gateway::PATH.trim_end_matches('/')
 }
 
 /// The answer of a fault, in the envelope of the service.

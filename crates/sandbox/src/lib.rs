@@ -16,6 +16,9 @@
 //! | `fault` | the rules of faults, and their decisions |
 //! | `fault_rules` | the list of these rules |
 //! | `fixed_hosts` | the hosts that clients have built in |
+//! | `frame` | what a packet of a socket says |
+//! | `sockets` | the fault point of the sockets: records what happens on them, and decides by the rules |
+//! | `url_owners` | the owners of session URLs |
 //! | `truncated` | an answer that ends early |
 //! | `refusals` | a line of the log for each refused request |
 //! | `request_copy` | a copy of the beginning of a request's body |
@@ -33,6 +36,7 @@ mod fault;
 mod fault_rules;
 mod filter;
 mod fixed_hosts;
+mod frame;
 mod http;
 mod interceptor;
 mod log;
@@ -42,9 +46,11 @@ mod overview;
 mod refusals;
 mod request_copy;
 mod sandbox;
+mod sockets;
 mod time_text;
 mod timeline;
 mod truncated;
+mod url_owners;
 
 pub use fixed_hosts::{FixedHost, FixedHosts};
 pub use http::{Api, Surroundings, trigger_help};

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock, PoisonError};
 use domain::secret::ClientSecret;
 use gateway::Gateway;
 use jobs::webhooks::Settler;
+use service::fault_points::SocketFaultPoint;
 use service::{SandboxClock, Service};
 use tokio::sync::{Mutex, MutexGuard};
 
@@ -14,6 +15,8 @@ use crate::fixed_hosts::FixedHosts;
 use crate::log::Log;
 use crate::made_attempts::MadeAttempts;
 use crate::refusals::RefusalLog;
+use crate::sockets::Sockets;
+use crate::url_owners::UrlOwners;
 
 /// A sandbox. Cheap to clone. It exists before its service, because the service stands on its clock.
 #[derive(Clone, Debug)]
@@ -25,13 +28,16 @@ struct Inner {
     log: Log,
     /// One move of the clock at a time.
     moving: Mutex<()>,
-    faults: FaultRules,
     refusals: RefusalLog,
     /// The store has only hashes of the secrets.
     client_secrets: std::sync::Mutex<BTreeMap<String, ClientSecret>>,
     made_attempts: MadeAttempts,
     /// One storm of events at a time.
     storming: Mutex<()>,
+    faults: Arc<FaultRules>,
+    /// Holds no part of the node, because the node's service holds it.
+    sockets: Arc<Sockets>,
+    url_owners: UrlOwners,
     parts: OnceLock<Parts>,
 }
 
@@ -53,15 +59,19 @@ pub struct Parts {
 impl Sandbox {
     /// A sandbox with this clock, whose service does not run yet.
     pub fn new(clock: SandboxClock) -> Self {
+        let (log, faults) = (Log::default(), Arc::<FaultRules>::default());
+        let sockets = Arc::new(Sockets::new(clock.clone(), log.clone(), faults.clone()));
         Self(Arc::new(Inner {
             clock,
-            log: Log::default(),
+            log,
             moving: Mutex::default(),
-            faults: FaultRules::default(),
             refusals: RefusalLog::default(),
             client_secrets: std::sync::Mutex::default(),
             made_attempts: MadeAttempts::default(),
             storming: Mutex::default(),
+            faults,
+            sockets,
+            url_owners: UrlOwners::default(),
             parts: OnceLock::new(),
         }))
     }
@@ -114,6 +124,21 @@ impl Sandbox {
     /// The webhook attempts that are made while the clock moves.
     pub(crate) fn made_attempts(&self) -> &MadeAttempts {
         &self.0.made_attempts
+    }
+
+    /// The fault point of the sockets, for the service.
+    pub fn socket_faults(&self) -> Arc<dyn SocketFaultPoint> {
+        self.0.sockets.clone()
+    }
+
+    /// The sockets.
+    pub(crate) fn sockets(&self) -> &Arc<Sockets> {
+        &self.0.sockets
+    }
+
+    /// The owners of session URLs.
+    pub(crate) fn url_owners(&self) -> &UrlOwners {
+        &self.0.url_owners
     }
 
     /// The parts of the running node; `None` until it runs.

@@ -14,6 +14,7 @@ use commands::drops::DropsCommand;
 use commands::env::{self, EnvOptions};
 use commands::expect::{self, ExpectOptions};
 use commands::explain::{self, ExplainOptions};
+use commands::fault::FaultOptions;
 use commands::logs::LogsOptions;
 use commands::open::OpenOptions;
 use commands::run::{self, RunOptions};
@@ -117,6 +118,11 @@ pub enum Command {
     /// Starts a command that reaches the sandbox under the hosts that it has built in.
     #[command(after_help = run::HELP)]
     Run(RunOptions),
+    /// Lets requests and socket messages of the sandbox that runs fail, by rules.
+    ///
+    /// Without a word after it, lists the rules with the number of their hits.
+    #[command(after_help = commands::fault::EXAMPLES)]
+    Fault(FaultOptions),
     /// Reports watched minutes and claims rewards for a viewer, over the platform API of a running service.
     #[command(subcommand)]
     Drops(DropsCommand),

@@ -81,6 +81,10 @@ fn run(cli: Cli) -> Result<(), CommandFailure> {
             let mut stop = Signals::listen()?;
             commands::scenario::run(&command, stop.next()).await
         }),
+        Command::Fault(options) => {
+            print!("{}", runtime()?.block_on(commands::fault::run(&options))?);
+            Ok(())
+        }
         Command::Drops(command) => {
             print!("{}", runtime()?.block_on(commands::drops::run(&command))?);
             Ok(())

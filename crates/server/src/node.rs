@@ -364,7 +364,7 @@ fn service(
     node: NodeId,
     session_base: Option<String>,
 ) -> Service {
-    let Environment { clock, entropy, .. } = environment.clone();
+    let Environment { clock, entropy, sandbox } = environment.clone();
     Service::new(ServiceDeps {
         store,
         bus,
@@ -377,6 +377,7 @@ fn service(
         membership: Membership { roles: settings.roles, session_base },
         webhooks: settings.webhooks.clone(),
         password_cost: settings.password_cost,
+        socket_faults: sandbox.map(|sandbox| sandbox.socket_faults()),
     })
 }
 

@@ -21,6 +21,7 @@ pub mod drops;
 mod entropy;
 mod error;
 mod failure_log;
+pub mod fault_points;
 mod identity;
 mod live;
 mod log_limit;

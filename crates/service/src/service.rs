@@ -12,6 +12,7 @@ use crate::chat::message_times::MessageTimes;
 use crate::chat::slow_chats::SlowChats;
 use crate::cluster::job_metrics::JobMetrics;
 use crate::cluster::node_state::{Membership, NodeState};
+use crate::fault_points::SocketFaultPoint;
 use crate::identity::credential_cache::CachedCredentials;
 use crate::identity::last_used::LastUsed;
 use crate::identity::password::{PasswordCost, Passwords};
@@ -51,6 +52,8 @@ pub struct ServiceDeps {
     pub webhooks: WebhookSettings,
     /// The cost of hashing a password.
     pub password_cost: PasswordCost,
+    /// Interferes with the sockets of this node. Only of a sandbox.
+    pub socket_faults: Option<Arc<dyn SocketFaultPoint>>,
 }
 
 /// All operations of Stagedoor, shared by every edge of a node. Cheap to clone.
@@ -90,6 +93,7 @@ pub(crate) struct Inner {
     pub failures: FailureLog,
     /// Limits the log lines about codes and refresh tokens that were presented again after their use.
     pub reused_credentials: LogLimit,
+    pub socket_faults: Option<Arc<dyn SocketFaultPoint>>,
 }
 
 impl std::fmt::Debug for Service {
@@ -113,6 +117,7 @@ impl Service {
             membership,
             webhooks,
             password_cost,
+            socket_faults,
         } = deps;
         let quotas = Quotas::new(quotas);
         let passwords = Passwords::new(entropy.clone(), clock.clone(), password_cost);
@@ -150,6 +155,7 @@ impl Service {
             slow_chats: Arc::default(),
             failures: FailureLog::default(),
             reused_credentials: LogLimit::default(),
+            socket_faults,
         }))
     }
 
@@ -166,6 +172,11 @@ impl Service {
     /// This node's name.
     pub fn node(&self) -> &NodeId {
         &self.0.node
+    }
+
+    /// Interferes with the sockets of this node; `None` but in a sandbox.
+    pub fn socket_faults(&self) -> Option<&Arc<dyn SocketFaultPoint>> {
+        self.0.socket_faults.as_ref()
     }
 
     /// The quotas of callers.

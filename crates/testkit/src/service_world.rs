@@ -229,6 +229,7 @@ fn service_as(
         membership,
         webhooks: Default::default(),
         password_cost: PasswordCost::LEAST,
+        socket_faults: None,
     })
 }
 

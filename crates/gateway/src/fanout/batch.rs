@@ -25,7 +25,8 @@ impl Encoded {
         Self { event, documented: OnceLock::new(), observed: OnceLock::new() }
     }
 
-    fn frame(&self, profile: Profile, counters: &Counters) -> &Frame {
+    /// The event for sessions of a profile.
+    pub(super) fn frame(&self, profile: Profile, counters: &Counters) -> &Frame {
         let cell = match profile {
             Profile::Documented => &self.documented,
             Profile::Observed => &self.observed,

@@ -13,10 +13,9 @@ use std::time::Duration;
 use bus::Interest;
 use domain::event::EventType;
 use domain::session::{ChangeKind, SessionChange};
-use domain::system_message::{self, SYSTEM};
 use domain::{ChannelId, SessionKey};
 use service::lost_events::Lost;
-use socketio::{CloseReason, Frame, Millis, packet};
+use socketio::{CloseReason, Millis};
 
 use super::batch::{Batch, Encoded, Pacing, cooldown};
 use super::command::{Command, Join};
@@ -33,8 +32,10 @@ pub(super) type InterestOf = Box<dyn Fn(&ChannelId) -> Interest + Send>;
 pub(super) enum Effect {
     /// Write a batch to the subscribers of its channel, and report the duration.
     Write { channel: Slot, members: Vec<Slot>, batch: Batch },
-    /// Send a SYSTEM message.
-    Send { member: Slot, frame: Frame },
+    /// Send an event to the subscribers of its channel as a fault point decides.
+    Judge { members: Vec<Slot>, event: Arc<Encoded> },
+    /// Send the SYSTEM message about a change.
+    Send { member: Slot, change: SessionChange },
     /// Check the deadlines of a session, and report the next one.
     CheckDeadlines(Slot),
     /// Read the changes after a version from the store, and send them as [`Command::CaughtUp`].
@@ -48,6 +49,8 @@ pub(super) enum Effect {
 /// A shard. `S` is the handle of a session.
 pub(super) struct Shard<S> {
     interest_of: InterestOf,
+    /// A fault point decides about each event of each session, so events are not batched.
+    is_judged: bool,
     /// The node's count of changes whose session was not found in any shard.
     unmatched_changes: Arc<AtomicU64>,
     index: Index<SessionKey, Member<S>, Pacing>,
@@ -80,9 +83,10 @@ struct Member<S> {
 }
 
 impl<S: Clone> Shard<S> {
-    pub(super) fn new(unmatched_changes: Arc<AtomicU64>, interest_of: InterestOf) -> Self {
+    pub(super) fn new(unmatched_changes: Arc<AtomicU64>, interest_of: InterestOf, is_judged: bool) -> Self {
         Self {
             interest_of,
+            is_judged,
             unmatched_changes,
             index: Index::new(),
             timers: Timers::default(),
@@ -187,7 +191,7 @@ impl<S: Clone> Shard<S> {
             // The interest is held until the channel holds one itself.
             let interest = self.interest_needed_for(&change);
             if interest.is_ready() {
-                self.apply(slot, key, &change, now);
+                self.apply(slot, key, change, now);
             } else if !is_catching_up {
                 self.wait_for_interest(slot, change, interest);
             }
@@ -229,7 +233,7 @@ impl<S: Clone> Shard<S> {
         for change in changes {
             let applied = self.index.member(slot).map_or(0, |member| member.applied);
             if change.version == applied + 1 {
-                self.apply(slot, key, &change, now);
+                self.apply(slot, key, change, now);
             } else if change.version > applied {
                 // The stored changes do not reach back to the applied version.
                 self.effects.push(Effect::Close(slot, CloseReason::Gap));
@@ -267,7 +271,7 @@ impl<S: Clone> Shard<S> {
     }
 
     /// Begins or ends a subscription, on the socket and in the index. Only this function does.
-    fn apply(&mut self, slot: Slot, key: &SessionKey, change: &SessionChange, now: Duration) {
+    fn apply(&mut self, slot: Slot, key: &SessionKey, change: SessionChange, now: Duration) {
         let (channel, event) = (&change.subscription.channel_id, change.subscription.event_type);
         if let Some(channel) = self.index.channel(channel) {
             // Earlier events go to the sessions that were subscribed before the change.
@@ -275,8 +279,6 @@ impl<S: Clone> Shard<S> {
         }
         let Some(member) = self.index.member_mut(slot) else { return };
         member.applied = change.version;
-        let frame = packet::event(SYSTEM, &system_message::change(change));
-        self.effects.push(Effect::Send { member: slot, frame });
         match change.kind {
             ChangeKind::Subscribed => self.subscribe(slot, channel, event),
             ChangeKind::Unsubscribed | ChangeKind::Revoked => {
@@ -284,6 +286,7 @@ impl<S: Clone> Shard<S> {
                 self.unsubscribed.add(key, channel, millis(now));
             }
         }
+        self.effects.push(Effect::Send { member: slot, change });
     }
 
     /// Subscribes a session. A channel's first subscriber makes this node interested in the channel. The
@@ -297,6 +300,9 @@ impl<S: Clone> Shard<S> {
     }
 
     fn on_event(&mut self, event: Arc<Encoded>) {
+        if self.is_judged {
+            return self.on_judged_event(event);
+        }
         let Some(channel) = self.index.channel(&event.event.channel_id) else { return };
         let event_type = event.event.event_type();
         if self.index.subscribers(channel, event_type).is_empty() {
@@ -319,6 +325,14 @@ impl<S: Clone> Shard<S> {
             pacing.batch = Some(Batch::new(event));
             self.new_batches.push(channel);
         }
+    }
+
+    /// Reports an event also when it has no subscriber.
+    fn on_judged_event(&mut self, event: Arc<Encoded>) {
+        let channel = self.index.channel(&event.event.channel_id);
+        let subscribers = channel.map(|channel| self.index.subscribers(channel, event.event.event_type()));
+        let members = subscribers.unwrap_or_default().to_vec();
+        self.effects.push(Effect::Judge { members, event });
     }
 
     /// Ends a round: writes its batches, and those whose cooldown is over.

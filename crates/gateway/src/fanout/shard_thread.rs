@@ -7,11 +7,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::Profile;
+use domain::{Profile, SessionKey};
 use service::Clock;
 use tokio::sync::mpsc;
 
-use super::batch::{Batch, Writes};
+use super::batch::{Batch, Encoded, Writes};
 use super::catch_up::CatchUps;
 use super::command::{Command, PendingJoins};
 use super::index::Slot;
@@ -44,7 +44,8 @@ impl ShardThread {
         let thread = |Inbox { pending_joins, commands }| {
             let service = context.service.clone();
             let interest_of = Box::new(move |channel: &_| service.interest(channel));
-            let shard = Shard::new(shards.unmatched_counter(), interest_of);
+            let is_judged = context.service.socket_faults().is_some();
+            let shard = Shard::new(shards.unmatched_counter(), interest_of, is_judged);
             let (context, catch_ups) = (context.clone(), catch_ups.clone());
             Self { context, catch_ups, pending_joins, commands, shard }
         };
@@ -108,10 +109,11 @@ impl ShardThread {
     fn run_effect(&mut self, effect: Effect) {
         match effect {
             Effect::Write { channel, members, batch } => self.write(channel, &members, &batch),
-            Effect::Send { member, frame } => {
+            Effect::Judge { members, event } => self.judge(&members, &event),
+            Effect::Send { member, change } => {
                 let now = self.context.now_ms();
                 let session = self.shard.session(member);
-                if session.is_some_and(|session| session.deliver(frame.websocket(), 1, now)) {
+                if session.is_some_and(|session| session.deliver_change(&change, now)) {
                     self.check_deadlines(member);
                 }
             }
@@ -169,6 +171,24 @@ impl ShardThread {
             }
         }
         stalled
+    }
+
+    /// Sends an event to sessions, to each as the fault point decides.
+    fn judge(&mut self, members: &[Slot], event: &Encoded) {
+        let context = self.context.clone();
+        let Some(point) = context.service.socket_faults() else { return };
+        let session_of = |member: &Slot| Some((*member, self.shard.session(*member)?.clone()));
+        let subscribers: Vec<(Slot, Arc<Session>)> = members.iter().filter_map(session_of).collect();
+        let keys: Vec<SessionKey> = subscribers.iter().map(|(_, session)| session.key().clone()).collect();
+        let verdicts = point.on_event(&event.event, &keys);
+        add(&context.counters.deliveries, subscribers.len());
+        let now = context.now_ms();
+        for ((member, session), verdict) in subscribers.into_iter().zip(verdicts) {
+            let frame = event.frame(session.profile(), &context.counters);
+            if session.deliver_judged(frame.websocket(), verdict, now) {
+                self.check_deadlines(member);
+            }
+        }
     }
 
     /// Processes the expired deadlines of a session, and schedules its next check.

@@ -9,6 +9,7 @@ mod upgrade;
 
 pub(crate) use polling::{poll, post};
 pub(crate) use refusal::Denied;
+pub use reply::ConnectionLost;
 pub(crate) use reply::{Reply, allow_origin, poll_answer, preflight, switching_protocols};
 pub use request::RequestBody;
 pub(crate) use request::{Auth, Params, websocket_accept};

@@ -8,7 +8,7 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use socketio::{CloseReason, Frame, Framing};
 
 use super::refusal::Denied;
-use super::reply::{Reply, poll_answer, post_answer};
+use super::reply::{ConnectionLost, Reply, poll_answer, post_answer};
 use super::request::RequestBody;
 use crate::config::POST_DEADLINE;
 use crate::context::Context;
@@ -40,12 +40,17 @@ pub(crate) async fn poll(context: &Context, session: &Session, framing: Framing)
     let framing = session.agreed_framing(framing);
     let mut held = pin!(context.clock().sleep(context.config.poll_hold));
     let body = poll_fn(|cx| match session.poll_packets(framing, cx) {
+        Poll::Pending if session.is_silent() => Poll::Pending,
         Poll::Pending => held.as_mut().poll(cx).map(|()| packets(framing, &[Frame::NOOP])),
         ready => ready,
     })
     .await;
     in_flight.is_answered = true;
-    Ok(poll_answer(framing, body))
+    let mut reply = poll_answer(framing, body);
+    if session.is_cut() {
+        reply.extensions_mut().insert(ConnectionLost);
+    }
+    Ok(reply)
 }
 
 /// Processes a post. A malformed body has no effect.

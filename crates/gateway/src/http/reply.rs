@@ -9,6 +9,11 @@ use socketio::Framing;
 /// Every answer of the gateway.
 pub(crate) type Reply = Response<Full<Bytes>>;
 
+/// Marks the answer to a poll whose session has lost its connection by a fault: the connection has to end
+/// without the answer.
+#[derive(Clone, Copy, Debug)]
+pub struct ConnectionLost;
+
 /// The response headers that pages of other origins may read, besides those that are always readable.
 const EXPOSED: HeaderValue = HeaderValue::from_static("Stagedoor-Reason, Retry-After, X-Request-Id");
 

@@ -4,12 +4,14 @@ use std::io;
 use std::task::{Context as TaskContext, Poll, Waker};
 
 use bytes::Bytes;
+use service::fault_points::{SystemMessage, Verdict};
 use socketio::{CloseReason, Decoder, Frame, Framing, Millis, payload};
 use tokio::net::TcpStream;
 
 use super::link::{Link, WebsocketIo};
 use super::polling::{Rejected, RequestKind, Takeover, packets};
 use super::send_queue::{Limits, SendQueue, Sent};
+use super::tap::{LateBytes, Passage, Stage, Tap};
 use crate::context::Context;
 use crate::metrics::{add, sub};
 
@@ -22,6 +24,8 @@ pub(super) struct Io {
     link: Link,
     /// Wakes the session's task.
     waker: Option<Waker>,
+    /// Only in a sandbox.
+    tap: Option<Box<Tap>>,
 }
 
 /// Commands that the session's task still has to send to its shard.
@@ -43,14 +47,25 @@ pub(crate) enum Wakeup {
 }
 
 impl Io {
-    pub(super) fn new(link: Link) -> Self {
+    pub(super) fn new(link: Link, tap: Option<Box<Tap>>) -> Self {
         Self {
             ended: None,
             pending: PendingCommands::default(),
             queue: SendQueue::default(),
             link,
             waker: None,
+            tap,
         }
+    }
+
+    /// The fault point of the session.
+    pub(super) fn tap(&self) -> Option<&Tap> {
+        self.tap.as_deref()
+    }
+
+    /// Whether nothing is sent and nothing is read any more.
+    pub(super) fn is_silent(&self) -> bool {
+        self.tap.as_ref().is_some_and(|tap| tap.is_silent)
     }
 
     pub(super) fn link(&mut self) -> &mut Link {
@@ -71,6 +86,17 @@ impl Io {
     /// Sends whole frames to the peer, or queues them. Returns `true` if they are the first queued bytes of a
     /// websocket: then the caller watches the write deadline.
     pub(super) fn send(&mut self, context: &Context, bytes: &Bytes, messages: usize, now: Millis) -> bool {
+        match &mut self.tap {
+            None => self.send_now(context, bytes, messages, now),
+            Some(tap) => {
+                let passage = tap.pass(bytes, now, context.config.queue_messages_max);
+                self.on_passage(context, passage, bytes, now)
+            }
+        }
+    }
+
+    /// Writes or queues frames. Returns what [`send`](Self::send) does.
+    fn send_now(&mut self, context: &Context, bytes: &Bytes, messages: usize, now: Millis) -> bool {
         if self.ended.is_some() {
             return false;
         }
@@ -103,8 +129,13 @@ impl Io {
     /// the write deadline.
     pub(super) fn answer(&mut self, context: &Context, bytes: &Bytes, now: Millis) {
         if self.send(context, bytes, 1, now) {
-            self.pending.watch = true;
+            self.watch();
         }
+    }
+
+    /// Makes the session's task ask the shard to watch the write deadline.
+    pub(super) fn watch(&mut self) {
+        self.pending.watch = true;
     }
 
     /// Marks SYSTEM `connected` as queued. The session's task reports that to the shard.
@@ -136,6 +167,109 @@ impl Io {
         self.link.stream()?;
         let span = u64::try_from(context.config.write_deadline.as_millis()).unwrap_or(u64::MAX);
         self.queue.stalled_since().map(|since| since.saturating_add(span))
+    }
+
+    /// Sends bytes that passed the tap, and reports them.
+    fn on_passage(&mut self, context: &Context, passage: Passage, bytes: &Bytes, now: Millis) -> bool {
+        match passage {
+            Passage::Now => {
+                if let (None, Some(tap)) = (self.ended, &self.tap) {
+                    tap.on_sent(bytes);
+                }
+                self.send_now(context, bytes, 1, now)
+            }
+            Passage::Later => false,
+            Passage::Full => {
+                self.end(CloseReason::SlowConsumer);
+                false
+            }
+        }
+    }
+
+    /// Sends a SYSTEM message, as the fault point decides. Returns what [`send`](Self::send) does.
+    pub(super) fn send_system(
+        &mut self,
+        context: &Context,
+        message: SystemMessage<'_>,
+        bytes: &Bytes,
+        now: Millis,
+    ) -> bool {
+        let verdict = self.tap.as_ref().map_or(Verdict::Send, |tap| tap.on_system(message));
+        self.send_judged(context, bytes, verdict, now)
+    }
+
+    /// Carries out what a fault point decided about a message. Returns what [`send`](Self::send) does.
+    pub(super) fn send_judged(
+        &mut self,
+        context: &Context,
+        bytes: &Bytes,
+        verdict: Verdict,
+        now: Millis,
+    ) -> bool {
+        let max = context.config.queue_messages_max;
+        let passage = match (verdict, &mut self.tap) {
+            (Verdict::Send, _) | (_, None) => return self.send_message(context, bytes, now),
+            (Verdict::Duplicate, _) => {
+                let is_first = self.send(context, bytes, 1, now);
+                return self.send_message(context, bytes, now) || is_first;
+            }
+            (Verdict::Drop, _) => Passage::Later,
+            (Verdict::Reorder, Some(tap)) => tap.reorder(bytes, max),
+            (Verdict::Late(by), Some(tap)) => tap.delay(bytes, by, now, max),
+            (Verdict::Silence, _) => {
+                self.silence(context);
+                Passage::Later
+            }
+            (Verdict::Close(name), _) => {
+                self.end(CloseReason::from_name(name).unwrap_or(CloseReason::InternalError));
+                Passage::Later
+            }
+            (Verdict::CutBefore, _) => {
+                self.cut();
+                Passage::Later
+            }
+            (Verdict::CutAfter, _) => {
+                self.send_message(context, bytes, now);
+                self.cut();
+                Passage::Later
+            }
+        };
+        self.on_passage(context, passage, bytes, now)
+    }
+
+    /// Sends a message, and then those that wait for their successor.
+    fn send_message(&mut self, context: &Context, bytes: &Bytes, now: Millis) -> bool {
+        let is_first = self.send(context, bytes, 1, now);
+        let reordered = self.tap.as_mut().map(|tap| tap.take_reordered()).unwrap_or_default();
+        reordered.iter().fold(is_first, |is_first, bytes| self.send(context, bytes, 1, now) || is_first)
+    }
+
+    /// Sends bytes that are due.
+    pub(super) fn send_late(&mut self, context: &Context, late: &LateBytes, now: Millis) {
+        let Some(tap) = &mut self.tap else { return };
+        tap.on_due(late.stage);
+        let is_silent = tap.is_silent;
+        self.pending.watch |= match late.stage {
+            Stage::Judged => self.send_message(context, &late.bytes, now),
+            Stage::Arrived if is_silent => false,
+            Stage::Arrived => self.on_passage(context, Passage::Now, &late.bytes, now),
+        };
+    }
+
+    /// Sends and reads nothing any more. The connection stays. Only a session with a fault point does that.
+    pub(super) fn silence(&mut self, context: &Context) {
+        if let Some(tap) = &mut self.tap {
+            tap.is_silent = true;
+            self.queue.clear(&context.counters.queued_bytes);
+        }
+    }
+
+    /// Loses the connection without a goodbye.
+    pub(super) fn cut(&mut self) {
+        if let Some(tap) = &mut self.tap {
+            tap.is_cut = true;
+        }
+        self.end(CloseReason::TransportClosed);
     }
 
     /// Puts the answer to the handshake in front of the queue.
@@ -227,6 +361,9 @@ impl Io {
         framing: Framing,
         cx: &TaskContext<'_>,
     ) -> Poll<Vec<u8>> {
+        if self.is_silent() {
+            return Poll::Pending;
+        }
         let waiting = match &self.link {
             // The websocket sends the remaining packets.
             Link::Websocket(_) => return Poll::Ready(packets(framing, &[Frame::NOOP])),

@@ -9,16 +9,23 @@ mod probe;
 mod send_queue;
 mod sid;
 mod state;
+mod tap;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context as TaskContext, Poll};
 
 use bytes::Bytes;
 use domain::secret::SecretHash;
+use domain::session::SessionChange;
+use domain::system_message::{self, SYSTEM};
 use domain::{Profile, SessionKey};
+use service::Clock;
+use service::fault_points::{SystemMessage, Verdict};
 use service::sessions::ConnectedSession;
-use socketio::{CloseReason, Framing, Millis, Revision};
+use socketio::{CloseReason, Framing, Millis, Revision, packet};
 use tokio::net::TcpStream;
+use tokio::sync::mpsc;
 
 pub(crate) use io::Wakeup;
 pub(crate) use link::RawStream;
@@ -34,6 +41,7 @@ use crate::metrics::add;
 use link::Link;
 use polling::{Polling, Takeover};
 use state::{Call, Identity, State};
+use tap::{LateBytes, Tap};
 
 /// One session, shared by its task, its shard and, while it polls, the requests of its client.
 pub(crate) struct Session {
@@ -60,19 +68,25 @@ impl Session {
         let identity = Identity { key, sid, profile };
         let call = Call { context: &context, identity: &identity, now: context.now_ms() };
         let is_polling = polling.is_some();
-        let mut state = State::open(call, revision, polling.map(Polling::new));
+        let point = context.service.socket_faults();
+        let (tap, late) = point.map(|point| Tap::new(point.clone(), identity.key.clone())).unzip();
+        let mut state = State::open(call, revision, polling.map(Polling::new), tap);
         if is_polling {
             add(&context.counters.polling, 1);
         } else {
             state.introduce(call);
         }
-        Arc::new(Self {
+        let session = Arc::new(Self {
             context,
             identity,
             state: Mutex::new(state),
             #[cfg(feature = "testing")]
             panics: Default::default(),
-        })
+        });
+        if let Some(late) = late {
+            tokio::spawn(send_late(Arc::downgrade(&session), session.context.clock().clone(), late));
+        }
+        session
     }
 
     pub(crate) fn key(&self) -> &SessionKey {
@@ -105,6 +119,38 @@ impl Session {
     /// websocket: then the caller watches the write deadline.
     pub(crate) fn deliver(&self, bytes: &Bytes, messages: usize, now: Millis) -> bool {
         self.lock().io.send(&self.context, bytes, messages, now)
+    }
+
+    /// Sends the SYSTEM message about a change. Returns what [`deliver`](Self::deliver) does.
+    pub(crate) fn deliver_change(&self, change: &SessionChange, now: Millis) -> bool {
+        let frame = packet::event(SYSTEM, &system_message::change(change));
+        let message = SystemMessage::Changed(change);
+        self.lock().io.send_system(&self.context, message, frame.websocket(), now)
+    }
+
+    /// Sends an event as a fault point decided. Returns what [`deliver`](Self::deliver) does.
+    pub(crate) fn deliver_judged(&self, bytes: &Bytes, verdict: Verdict, now: Millis) -> bool {
+        self.lock().io.send_judged(&self.context, bytes, verdict, now)
+    }
+
+    /// Sends and reads nothing any more. Only a session with a fault point does that.
+    pub(crate) fn silence(&self) {
+        self.lock().io.silence(&self.context);
+    }
+
+    /// Whether nothing is sent and nothing is read any more.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.lock().io.is_silent()
+    }
+
+    /// Loses the connection without a goodbye.
+    pub(crate) fn cut(&self) {
+        self.lock().io.cut();
+    }
+
+    /// Whether the connection ends without a goodbye.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.lock().io.tap().is_some_and(|tap| tap.is_cut)
     }
 
     /// Ends the session, unless it has ended. Only the first reason counts.
@@ -146,6 +192,29 @@ impl Session {
     /// session keeps its transport after its end.
     pub(crate) fn transport(&self) -> Option<Transport> {
         self.lock().io.link().transport()
+    }
+}
+
+/// Sends late bytes when they are due, as long as the session exists.
+async fn send_late(session: Weak<Session>, clock: Clock, mut late: mpsc::UnboundedReceiver<LateBytes>) {
+    let (mut waiting, mut count) = (BTreeMap::new(), 0_u64);
+    loop {
+        let next = waiting.first_key_value().map(|((due, _), _)| *due);
+        tokio::select! {
+            biased;
+            received = late.recv() => {
+                let Some(bytes) = received else { return };
+                count += 1;
+                waiting.insert((bytes.due, count), bytes);
+            }
+            () = clock.sleep_until(next.unwrap_or_default()), if next.is_some() => {
+                let Some(session) = session.upgrade() else { return };
+                if let Some((_, bytes)) = waiting.pop_first() {
+                    let now = session.context.now_ms();
+                    session.lock().io.send_late(&session.context, &bytes, now);
+                }
+            }
+        }
     }
 }
 

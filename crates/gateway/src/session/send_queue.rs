@@ -246,6 +246,13 @@ fn is_temporary(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
 
+/// The text packets of whole frames.
+pub(super) fn text_packets(frames: &Bytes) -> impl Iterator<Item = Bytes> {
+    let mut rest = frames.clone();
+    let frames = std::iter::from_fn(move || split_frame(&mut rest));
+    frames.filter_map(|(is_text, (_, packet))| is_text.then_some(packet))
+}
+
 /// Splits off the first frame. Returns whether it is text, the length of its header, and its payload.
 fn split_frame(bytes: &mut Bytes) -> Option<(bool, (usize, Bytes))> {
     let is_text = *bytes.first()? == TEXT_FRAME;

@@ -5,6 +5,7 @@ use std::task::{Context as TaskContext, Poll, ready};
 
 use domain::system_message::{self, SYSTEM};
 use domain::{Profile, SessionKey};
+use service::fault_points::{Packet, SystemMessage};
 use socketio::payload::{self, Item};
 use socketio::{
     CloseReason, Decoder, Event, Frame, Framing, Millis, Open, Revision, Signal, packet, websocket,
@@ -14,6 +15,7 @@ use super::io::{Io, Wakeup};
 use super::link::{Link, RawStream};
 use super::polling::{Polling, packets};
 use super::sid::Sid;
+use super::tap::Tap;
 use crate::config::SCRATCH_BYTES;
 use crate::context::Context;
 
@@ -45,7 +47,12 @@ pub(super) struct State {
 
 impl State {
     /// Queues the first packets.
-    pub(super) fn open(call: Call<'_>, revision: Revision, polling: Option<Box<Polling>>) -> Self {
+    pub(super) fn open(
+        call: Call<'_>,
+        revision: Revision,
+        polling: Option<Box<Polling>>,
+        tap: Option<Box<Tap>>,
+    ) -> Self {
         let Call { context, identity, now } = call;
         let open = Open {
             revision,
@@ -54,7 +61,7 @@ impl State {
             timing: context.config.timing(),
             max_payload: u32::try_from(context.config.post_bytes_max).unwrap_or(u32::MAX),
         };
-        let mut io = Io::new(polling.map_or(Link::Opening, Link::Polling));
+        let mut io = Io::new(polling.map_or(Link::Opening, Link::Polling), tap);
         let protocol =
             socketio::Session::open(&open, now, |frame| io.answer(context, frame.websocket(), now));
         Self { io, protocol }
@@ -64,8 +71,15 @@ impl State {
     pub(super) fn introduce(&mut self, call: Call<'_>) {
         if self.protocol.is_connected() {
             let frame = packet::event(SYSTEM, &system_message::connected(&call.identity.key));
-            self.io.answer(call.context, frame.websocket(), call.now);
+            self.send_system(call, SystemMessage::Connected, &frame);
             self.io.introduced();
+        }
+    }
+
+    /// Sends a SYSTEM message. If necessary, the session's task asks the shard to watch the write deadline.
+    fn send_system(&mut self, call: Call<'_>, message: SystemMessage<'_>, frame: &Frame) {
+        if self.io.send_system(call.context, message, frame.websocket(), call.now) {
+            self.io.watch();
         }
     }
 
@@ -146,8 +160,19 @@ impl State {
         }
     }
 
-    /// Processes a websocket message of the client.
+    /// Processes a websocket message, or a packet of a post, of the client.
     pub(super) fn on_event(&mut self, call: Call<'_>, event: Event<'_>) -> Result<(), CloseReason> {
+        if let Some(tap) = self.io.tap() {
+            match event {
+                Event::Text(text) => tap.on_received(Packet::Text(text.as_bytes())),
+                Event::Binary(data) => tap.on_received(Packet::Binary(data.len())),
+                Event::Close(_) => tap.on_received(Packet::WebsocketClose),
+                Event::Ping(_) | Event::Pong => {}
+            }
+            if tap.is_silent {
+                return Ok(());
+            }
+        }
         match event {
             Event::Text(text) => self.on_packet(call, text),
             Event::Binary(data) => self.on_binary(call, data),
@@ -196,8 +221,8 @@ impl State {
                 self.protocol.on_empty_post(call.now)?;
             }
             items.iter().try_for_each(|item| match item {
-                Item::Text(text) => self.on_packet(call, text),
-                Item::Binary(data) => self.on_binary(call, data),
+                Item::Text(text) => self.on_event(call, Event::Text(text)),
+                Item::Binary(data) => self.on_event(call, Event::Binary(data)),
             })
         });
         if let Err(reason) = taken {

@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 use super::answer::{Answer, Content, Problem};
 use super::body::JsonBody;
 use crate::log::{NewRecord, RecordKind};
-use crate::sandbox::Sandbox;
+use crate::sandbox::{Parts, Sandbox};
 use input::{Input, Outcome};
 
 /// A kind of trigger.
@@ -47,6 +47,9 @@ const CLIENT: (&str, &str) = ("client", "the application; default: the first one
 const MESSAGE: (&str, &str) = ("message", "the text");
 const EMOJIS: (&str, &str) =
     ("emojis", "emojis in the text, as in {\"smile\":\"https://e.example/smile.png\"}");
+const SESSION: (&str, &str) = ("session", "the key of one session; or user, or client");
+const SESSIONS_OF_USER: (&str, &str) = ("user", "the sessions of this user");
+const SESSIONS_OF_CLIENT: (&str, &str) = ("client", "the sessions of this application");
 
 /// The kinds.
 pub(super) const KINDS: &[Kind] = &[
@@ -176,13 +179,25 @@ pub(super) const KINDS: &[Kind] = &[
     },
     Kind {
         name: "close-session",
-        summary: "the operator ends sessions",
+        summary: "sessions end",
         fields: &[
-            ("session", "the key of one session"),
-            ("user", "ends those of this user"),
-            ("client", "ends those of this application"),
+            SESSION,
+            SESSIONS_OF_USER,
+            SESSIONS_OF_CLIENT,
+            ("reason", "a close reason, as in slow_consumer; default: evicted"),
         ],
         run: |input| Box::pin(access::close_session(input)),
+    },
+    Kind {
+        name: "cut-connection",
+        summary: "the connections of sessions are lost without a goodbye",
+        fields: &[
+            SESSION,
+            SESSIONS_OF_USER,
+            SESSIONS_OF_CLIENT,
+            ("silent", "true: they stay half open, and nothing passes them any more"),
+        ],
+        run: |input| Box::pin(access::cut_connection(input)),
     },
     Kind {
         name: "exhaust-quota",
@@ -237,8 +252,9 @@ pub(super) async fn run(
         return Err(Problem::invalid(field, format!("{name} has no such field. Its fields are: {known}")));
     }
     let starting = || Problem::new(StatusCode::SERVICE_UNAVAILABLE, "the sandbox still starts: try again");
-    let service = sandbox.parts().ok_or_else(starting)?.service.clone();
-    let mut happened = (kind.run)(Input { sandbox: sandbox.clone(), service, fields }).await?;
+    let Parts { service, gateway, .. } = sandbox.parts().ok_or_else(starting)?.clone();
+    let input = Input { sandbox: sandbox.clone(), service, gateway, fields };
+    let mut happened = (kind.run)(input).await?;
     let mut record = happened.clone();
     record.insert("trigger".to_owned(), Value::from(kind.name));
     // The id has another name too.

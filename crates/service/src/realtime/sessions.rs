@@ -110,6 +110,14 @@ impl Service {
         Ok(token)
     }
 
+    /// Returns the owner of a session URL that was not used yet; `None` for every other token.
+    pub async fn session_url_owner(&self, token: &str) -> Result<Option<SessionOwner>, Error> {
+        let Ok(token) = presented(token) else { return Ok(None) };
+        let hash = token.hash();
+        let found = self.read(async move |tx: &mut Tx| Ok(tx.session_url(&hash).await?)).await?;
+        Ok(found.map(|(owner, _)| owner))
+    }
+
     /// Uses a session URL and registers its session as connected to this node.
     ///
     /// # Errors

@@ -37,7 +37,12 @@ impl World {
     }
 
     fn with_interests(interest_of: impl Fn(&ChannelId) -> Interest + Send + 'static) -> Self {
-        let shard = Shard::new(Arc::default(), Box::new(interest_of));
+        let shard = Shard::new(Arc::default(), Box::new(interest_of), false);
+        Self { shard, now: Duration::from_secs(100) }
+    }
+
+    fn judged() -> Self {
+        let shard = Shard::new(Arc::default(), Box::new(|_| Interest::default()), true);
         Self { shard, now: Duration::from_secs(100) }
     }
 
@@ -49,12 +54,11 @@ impl World {
                 let names: Vec<_> = members.into_iter().map(name).collect();
                 format!("write {} {} to {}", batch.len(), batch.event_type.name(), names.join(" "))
             }
-            Effect::Send { member, frame } => {
-                let text = String::from_utf8_lossy(frame.websocket()).into_owned();
-                let kinds = ["unsubscribed", "subscribed", "revoked"];
-                let kind = kinds.into_iter().find(|kind| text.contains(kind)).expect("a change");
-                format!("{kind} to {}", name(member))
+            Effect::Judge { members, event } => {
+                let names: Vec<_> = members.into_iter().map(name).collect();
+                format!("judge {} for {}", event.event.event_type().name(), names.join(" "))
             }
+            Effect::Send { member, change } => format!("{} to {}", change.kind.name(), name(member)),
             Effect::CheckDeadlines(member) => format!("check {}", name(member)),
             Effect::CatchUp { member, after } => format!("read changes of {} after {after}", name(member)),
             Effect::WaitForInterest { member, change, .. } => {
@@ -277,4 +281,15 @@ fn deadlines_are_checked_at_their_tick() {
     assert_eq!(world.handle(Command::Watch(key("a"))), ["check a"]);
     let end = Command::End(key("a"), CloseReason::Evicted);
     assert_eq!(world.handle(end), ["close a: evicted"]);
+}
+
+#[test]
+fn a_judged_shard_reports_each_event_at_once_also_without_subscribers() {
+    let mut world = World::judged();
+    world.join("one");
+    assert_eq!(world.handle(chat()), ["judge CHAT for "]);
+    assert_eq!(world.change("one", 1, ChangeKind::Subscribed), ["subscribed to one"]);
+    assert_eq!(world.handle(chat()), ["judge CHAT for one"]);
+    assert_eq!(world.handle(donation()), ["judge DONATION for "]);
+    assert_eq!(world.end_round(), Vec::<String>::new());
 }

@@ -1,8 +1,10 @@
-//! What ends the access of an application: withdrawn consents, removed scopes, closed sessions.
+//! What ends the access of an application: withdrawn consents, removed scopes, closed sessions, lost
+//! connections.
 
 use domain::application::RedirectUri;
 use domain::limits::USER_QUOTA;
 use domain::{Scope, SessionKey};
+use gateway::CloseReason;
 use serde_json::json;
 use service::SessionFilter;
 use service::applications::ApplicationRecord;
@@ -10,9 +12,10 @@ use service::quotas::Counted;
 
 use super::input::{Input, Outcome, outcome};
 use crate::http::answer::Problem;
+use crate::http::close_reason::close_reason;
 
-/// Maximum number of sessions that one call closes.
-const CLOSED_MAX: i64 = 100;
+/// Maximum number of sessions that one call ends.
+const SESSIONS_MAX: i64 = 100;
 
 /// A user withdraws the consent to an application.
 pub(super) async fn revoke_consent(input: Input) -> Result<Outcome, Problem> {
@@ -49,37 +52,62 @@ pub(super) async fn remove_scope(input: Input) -> Result<Outcome, Problem> {
     Ok(outcome(json!({ "clientId": client_id, "removed": wanted, "scopes": kept })))
 }
 
-/// The operator ends sessions: one by its key, or those of a user, an application or both.
+/// Sessions end with a close reason. By default the operator ends them, as in production.
 pub(super) async fn close_session(input: Input) -> Result<Outcome, Problem> {
-    let mut keys = Vec::new();
+    let reason = input.text("reason")?.map(|reason| close_reason("reason", &reason)).transpose()?;
+    let reason = reason.unwrap_or(CloseReason::Evicted);
+    let mut closed = Vec::new();
+    for key in sessions(&input).await? {
+        let is_closed = match reason {
+            CloseReason::Evicted => input.service.evict_session(&key).await.map(|_| true)?,
+            reason => input.gateway.end_session(&key, reason).await,
+        };
+        closed.extend(is_closed.then_some(key));
+    }
+    Ok(outcome(json!({ "sessionKeys": closed, "reason": reason.as_str() })))
+}
+
+/// The connections of sessions are lost without a goodbye, or nothing passes them any more.
+pub(super) async fn cut_connection(input: Input) -> Result<Outcome, Problem> {
+    let silent = input.flag("silent")?;
+    let mut cut = Vec::new();
+    for key in sessions(&input).await? {
+        let is_cut = if silent {
+            input.sandbox.sockets().on_silenced(&key, "trigger cut-connection");
+            input.gateway.silence_session(&key).await
+        } else {
+            input.gateway.cut_session(&key).await
+        };
+        cut.extend(is_cut.then_some(key));
+    }
+    Ok(outcome(json!({ "sessionKeys": cut, "silent": silent })))
+}
+
+/// The sessions of a call: one by its key, or the connected ones of a user, an application or both.
+async fn sessions(input: &Input) -> Result<Vec<SessionKey>, Problem> {
     if let Some(key) = input.text("session")? {
         let key = SessionKey::stored(key);
         input.service.session_details(&key).await?;
-        keys.push(key);
-    } else {
-        let user = input.text("user")?;
-        let client = input.text("client")?;
-        if user.is_none() && client.is_none() {
-            return Err(Problem::invalid("session", "must be given, or user, or client"));
-        }
-        let filter = SessionFilter {
-            client_id: match client {
-                Some(_) => Some(input.application("client").await?.client_id),
-                None => None,
-            },
-            channel_id: match user {
-                Some(_) => Some(input.streamer("user").await?),
-                None => None,
-            },
-            connected: Some(true),
-        };
-        let page = input.service.list_sessions(filter, CLOSED_MAX, None).await?;
-        keys.extend(page.sessions.into_iter().map(|session| session.session_key));
+        return Ok(vec![key]);
     }
-    for key in &keys {
-        input.service.evict_session(key).await?;
+    let user = input.text("user")?;
+    let client = input.text("client")?;
+    if user.is_none() && client.is_none() {
+        return Err(Problem::invalid("session", "must be given, or user, or client"));
     }
-    Ok(outcome(json!({ "sessionKeys": keys })))
+    let filter = SessionFilter {
+        client_id: match client {
+            Some(_) => Some(input.application("client").await?.client_id),
+            None => None,
+        },
+        channel_id: match user {
+            Some(_) => Some(input.streamer("user").await?),
+            None => None,
+        },
+        connected: Some(true),
+    };
+    let page = input.service.list_sessions(filter, SESSIONS_MAX, None).await?;
+    Ok(page.sessions.into_iter().map(|session| session.session_key).collect())
 }
 
 /// The quota of a user's calls through an application is used up. The next call is refused.

@@ -4,6 +4,7 @@ use domain::application::Application;
 use domain::chat::Emojis;
 use domain::event::EventType;
 use domain::{ChannelId, Language, Refusal};
+use gateway::Gateway;
 use serde_json::{Map, Value};
 use service::{Service, SessionFilter};
 
@@ -23,6 +24,8 @@ pub(super) struct Input {
     pub sandbox: Sandbox,
     /// The service that the trigger acts on.
     pub service: Service,
+    /// The sockets that the trigger acts on.
+    pub gateway: Gateway,
     /// The given fields.
     pub fields: Map<String, Value>,
 }

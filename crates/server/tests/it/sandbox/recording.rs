@@ -79,8 +79,8 @@ async fn the_log_is_read_in_parts_awaited_and_streamed() {
     for message in ["one", "two", "three"] {
         sandbox.api.send_chat(&tokens.access, message).await.content();
     }
-    let first = log(&sandbox, &format!("after={mark}&limit=2")).await;
-    let rest = log(&sandbox, &format!("after={}", first["mark"])).await;
+    let first = log(&sandbox, &format!("after={mark}&kind=request&limit=2")).await;
+    let rest = log(&sandbox, &format!("after={}&kind=request", first["mark"])).await;
     let messages = |part: &Value| {
         let records = part["data"].as_array().expect("a list").iter();
         records.map(|record| record["body"]["message"].clone()).collect::<Vec<_>>()

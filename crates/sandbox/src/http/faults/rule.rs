@@ -1,0 +1,160 @@
+//! A rule in the form of the sandbox API.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use service::Service;
+
+use super::effect::NewEffect;
+use crate::fault::{DEFAULT_SEED, EVENT_NAMES, Effect, Matching, Rule};
+use crate::fault_rules::KeptRule;
+use crate::http::answer::Problem;
+use crate::http::names;
+
+/// Maximum length of a text of a rule, in characters.
+const TEXT_CHARS_MAX: usize = 512;
+
+/// A rule.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct NewRule {
+    /// The requests or messages that it means. Default: all.
+    #[serde(default, rename = "match")]
+    matching: NewMatching,
+    /// Begins with the `nth` of these. Without `times` it affects only that one.
+    nth: Option<u64>,
+    /// The share of these that is affected, from 0 to 1.
+    probability: Option<f64>,
+    /// Maximum number of affected ones.
+    times: Option<u64>,
+    /// The seed of the decisions by probability.
+    seed: Option<u64>,
+    /// What happens.
+    #[serde(rename = "do")]
+    effect: NewEffect,
+}
+
+/// The requests or messages that a rule means.
+#[derive(Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct NewMatching {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    client_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    method: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    event: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    channel_id: Option<String>,
+}
+
+/// Checks a rule.
+pub(super) fn checked(rule: NewRule) -> Result<Rule, Problem> {
+    let NewRule { matching, nth, probability, times, seed, effect } = rule;
+    for (field, number) in [("nth", nth), ("times", times)] {
+        if number == Some(0) {
+            return Err(Problem::invalid(field, "must be at least 1"));
+        }
+    }
+    if probability.is_some_and(|probability| !(0.0..=1.0).contains(&probability)) {
+        return Err(Problem::invalid("probability", "must be a number from 0 to 1"));
+    }
+    let matching = matching_of(matching)?;
+    let of_messages = matching.event.is_some() || matching.channel_id.is_some();
+    let effect = effect.checked(of_messages)?;
+    check_together(&matching, &effect)?;
+    let seed = seed.unwrap_or(DEFAULT_SEED);
+    Ok(Rule { matching, nth, probability, times, seed, effect })
+}
+
+fn matching_of(matching: NewMatching) -> Result<Matching, Problem> {
+    let NewMatching { client_id, user, method, path, event, channel_id } = matching;
+    let texts = [
+        ("clientId", &client_id),
+        ("user", &user),
+        ("method", &method),
+        ("path", &path),
+        ("channelId", &channel_id),
+    ];
+    for (field, text) in texts {
+        if text.as_ref().is_some_and(|text| text.is_empty() || text.chars().count() > TEXT_CHARS_MAX) {
+            let rule = format!("must be 1 to {TEXT_CHARS_MAX} characters");
+            return Err(Problem::invalid(&format!("match.{field}"), rule));
+        }
+    }
+    if let Some(path) = &path {
+        let exact = path.strip_suffix('*').unwrap_or(path);
+        if !path.starts_with('/') || exact.contains('*') {
+            let rule = "must be a path like /open/v1/lives, or its beginning and *, like /open/v1/*";
+            return Err(Problem::invalid("match.path", rule));
+        }
+    }
+    if event.as_ref().is_some_and(|event| !EVENT_NAMES.contains(&event.as_str())) {
+        return Err(Problem::invalid("match.event", format!("must be one of {}", EVENT_NAMES.join(", "))));
+    }
+    let method = method.map(|method| method.to_ascii_uppercase());
+    Ok(Matching { client_id, user, method, path, event, channel_id })
+}
+
+/// Checks that what a rule means can suffer what it does.
+fn check_together(matching: &Matching, effect: &Effect) -> Result<(), Problem> {
+    let Matching { method, path, event, channel_id, .. } = matching;
+    let (wrong, rule) = match effect {
+        Effect::Request(_) => (
+            [("match.event", event), ("match.channelId", channel_id)],
+            "does not go with a fault of requests",
+        ),
+        Effect::Message(_) => {
+            ([("match.method", method), ("match.path", path)], "does not go with a fault of socket messages")
+        }
+    };
+    if let Some((field, _)) = wrong.into_iter().find(|(_, value)| value.is_some()) {
+        return Err(Problem::invalid(field, rule));
+    }
+    if event.as_deref() == Some("SYSTEM/connected") && channel_id.is_some() {
+        return Err(Problem::invalid(
+            "match.channelId",
+            "does not go with SYSTEM/connected, which has no channel",
+        ));
+    }
+    Ok(())
+}
+
+impl Rule {
+    /// The rule with the ids of the people, applications and channels that it names. An unknown name stays,
+    /// because it may be the id of what does not exist yet.
+    pub(super) async fn with_ids(mut self, service: &Service) -> Self {
+        let Matching { client_id, user, channel_id, .. } = &mut self.matching;
+        if let Some(name) = client_id
+            && let Ok(application) = names::application(service, "match.clientId", name).await
+        {
+            *name = application.client_id.to_string();
+        }
+        for name in [user, channel_id].into_iter().flatten() {
+            if let Ok(channel) = names::channel(service, "match.user", name).await {
+                *name = channel.to_string();
+            }
+        }
+        self
+    }
+}
+
+/// A rule as the sandbox API shows it.
+pub(super) fn shown(KeptRule { id, rule, state }: &KeptRule) -> Value {
+    let Rule { matching, nth, probability, times, seed, effect } = rule;
+    let Matching { client_id, user, method, path, event, channel_id } = matching.clone();
+    json!({
+        "id": id,
+        "hits": state.hits,
+        "match": NewMatching { client_id, user, method, path, event, channel_id },
+        "nth": nth,
+        "probability": probability,
+        "times": times,
+        "seed": seed,
+        "do": effect.to_json(),
+    })
+}
