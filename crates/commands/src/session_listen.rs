@@ -167,7 +167,7 @@ impl<'a> SessionListener<'a> {
         };
         match polled {
             Ok(polled) => self.receive(polled).await,
-            Err(failure) => self.lost(&failure.to_string()).map(|()| true),
+            Err(failure) => self.lost(&format!("the session ended: {failure}")).map(|()| true),
         }
     }
 
@@ -188,7 +188,7 @@ impl<'a> SessionListener<'a> {
         }
         if polled.has_ended {
             let reason = session.close_reason().await.unwrap_or_else(|| "no reason is known".to_owned());
-            self.lost(&reason)?;
+            self.lost(&format!("the session ended: {reason}"))?;
         }
         Ok(true)
     }
@@ -201,7 +201,7 @@ impl<'a> SessionListener<'a> {
                 self.session = Some(session);
                 Ok(())
             }
-            Err(failure) if self.has_listened => self.lost(&failure.to_string()),
+            Err(failure) if self.has_listened => self.lost(&format!("no new session: {failure}")),
             Err(failure) => Err(failure),
         }
     }
@@ -210,10 +210,10 @@ impl<'a> SessionListener<'a> {
     fn lost(&mut self, reason: &str) -> Result<(), CommandFailure> {
         self.session = None;
         if !self.has_listened {
-            return Err(CommandFailure::Failed(format!("the session ended at once: {reason}")));
+            return Err(CommandFailure::Failed(reason.to_owned()));
         }
         let pause = self.pauses.1;
-        eprintln!("stagedoor: the session ended: {reason}; a new one in {} s", pause.as_secs());
+        eprintln!("stagedoor: {reason}; trying again in {} s", pause.as_secs());
         self.pauses = (pause, (pause * 2).min(PAUSES.1));
         Ok(())
     }

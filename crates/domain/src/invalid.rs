@@ -221,8 +221,7 @@ impl Rule {
         }
     }
 
-    /// The rule as a part of a sentence that begins with the field: "must be …".
-    pub fn text(&self, language: Language) -> Cow<'static, str> {
+    fn text(&self, language: Language) -> Cow<'static, str> {
         match language {
             Language::Korean => self.korean(),
             Language::English => self.english(),

@@ -137,7 +137,7 @@ async fn a_sandbox_for_load_tests_has_no_sandbox_api() {
 }
 
 async fn has_no_sandbox_api(api: &Api) {
-    for path in ["clock", "trigger/chat", "faults", "worlds", "log", "expect", ""] {
+    for path in ["clock", "trigger/chat", "faults", "worlds", "log", "expect", "explain", "environment", ""] {
         let path = format!("/sandbox/v1/{path}");
         for request in [Request::get(&path), Request::post(&path), Request::delete(&path)] {
             assert_eq!(api.operator(request).await.status, 404, "{path}");
@@ -146,4 +146,7 @@ async fn has_no_sandbox_api(api: &Api) {
     for path in ["/", "/sandbox/console", "/sandbox/console/live", "/sandbox/console/script.js"] {
         api.send(Request::get(path)).await.assert_refused(404, "NOT_FOUND");
     }
+    let document = api.send(Request::get("/openapi.json")).await.json();
+    let mut paths = document["paths"].as_object().expect("an object").keys();
+    assert!(paths.all(|path| !path.starts_with("/sandbox/")), "the document has the sandbox API");
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 use serde_json::{Value, json};
-use testkit::{Request, Response};
+use testkit::{Request, Response, patiently};
 
 use crate::cli::process::{Sandbox, run, stagedoor_in};
 
@@ -88,6 +88,24 @@ async fn a_message_tells_which_sessions_it_was_for() {
         assert_eq!(session["received"], received, "{session}");
         assert!(text(&session["why"]).contains(why), "{session}");
     }
+
+    let rule = json!({ "match": { "event": "CHAT" }, "do": { "drop": true } });
+    sandbox.api.operator(Request::post("/sandbox/v1/faults").json(&rule)).await.content();
+    let said =
+        trigger(&sandbox, "chat", json!({ "channel": "haneul", "message": "nobody hears this" })).await;
+    patiently("the record of the event", async {
+        loop {
+            let explanation = explain(&sandbox, &text(&said["messageId"])).await;
+            let sessions = explanation["sessions"].as_array().expect("a list").iter();
+            let mut own = sessions.filter(|session| session["sessionKey"] == *own.session_key());
+            let own = own.next().expect("a session");
+            if own["received"] == false {
+                return assert!(text(&own["why"]).starts_with("dropped by "), "{own}");
+            }
+        }
+    })
+    .await;
+
     let session = explain(&sandbox, idle.session_key()).await;
     assert_eq!((&session["kind"], &session["facts"]["clientId"]), (&json!("session"), &json!("drops")));
     assert!(text(&session["summary"]).contains("without a subscription"), "{session}");
