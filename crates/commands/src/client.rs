@@ -16,7 +16,7 @@ use tokio::net::TcpStream;
 /// Deadline of a call, including the connection.
 const CALL_DEADLINE: Duration = Duration::from_secs(15);
 /// Maximum length of an answer, in bytes.
-const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
+const ANSWER_BYTES_MAX: usize = 128 * 1024 * 1024;
 /// The limits of one exchange: a whole answer, its head and its framing.
 const LIMITS: Limits =
     Limits { received_max: 2 * ANSWER_BYTES_MAX, body_max: ANSWER_BYTES_MAX, kept_max: ANSWER_BYTES_MAX };
@@ -161,7 +161,7 @@ impl Server {
     }
 
     /// The content of an answer's envelope.
-    fn read(&self, answer: &Answer) -> Result<Value, Failure> {
+    pub fn read(&self, answer: &Answer) -> Result<Value, Failure> {
         let status = answer.status.as_u16();
         let envelope: Option<Value> = serde_json::from_slice(&answer.beginning).ok();
         let Some(Value::Object(mut envelope)) = envelope.filter(|body| body["code"] == status) else {

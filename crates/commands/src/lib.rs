@@ -24,6 +24,7 @@
 //! | `token` | `stagedoor token` |
 //! | `trigger` | `stagedoor trigger` |
 //! | `doctor` | `stagedoor doctor` |
+//! | `world` | `stagedoor world` |
 //! | `drops` | `stagedoor drops` |
 //! | `webhook_listen` | `stagedoor webhook listen`: the messages to a webhook |
 //! | `session_listen` | `stagedoor listen`: the events of a session |
@@ -59,6 +60,7 @@ pub mod token;
 pub mod trigger;
 pub mod trust;
 pub mod webhook_listen;
+pub mod world;
 
 pub use failure::CommandFailure;
 pub use secrets::secret;

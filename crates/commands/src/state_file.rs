@@ -1,17 +1,23 @@
 //! The state files of running sandboxes. `stagedoor dev` writes one into the runtime folder of its user, so
 //! that commands find the sandbox and its key.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use tokio::net::TcpStream;
 
 /// The name of a sandbox without `--name`.
 pub const DEFAULT_NAME: &str = "default";
 /// Maximum length of the name of a sandbox, in characters.
 pub const NAME_CHARS_MAX: usize = 32;
+
+/// How long the address of another sandbox may take to accept a connection.
+const CONNECT_WITHIN: Duration = Duration::from_secs(1);
 
 /// A running sandbox.
 #[derive(Clone, Serialize, Deserialize)]
@@ -37,10 +43,46 @@ impl std::fmt::Debug for RunningSandbox {
 }
 
 impl RunningSandbox {
+    /// Whether something listens at its address. A process of another program may have its id.
+    async fn answers(&self) -> bool {
+        let Some((_, authority)) = self.base_url.split_once("://") else { return true };
+        let connect = tokio::time::timeout(CONNECT_WITHIN, TcpStream::connect(authority));
+        // Only a refusal shows that nothing listens: the address may lead to a proxy that is away.
+        !matches!(connect.await, Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionRefused)
+    }
+
     /// Whether its process still runs.
     fn is_alive(&self) -> bool {
         let pid = i32::try_from(self.pid).ok().and_then(rustix::process::Pid::from_raw);
         pid.is_some_and(|pid| rustix::process::test_kill_process(pid).is_ok())
+    }
+}
+
+/// The name of a new sandbox. A given name must be free. Without one it is `default`, or `default-2` and so
+/// on beside other sandboxes. The name of a sandbox that has ended is free.
+///
+/// # Errors
+/// A sentence: a sandbox of the given name runs.
+pub async fn free_name(folder: &Path, given: Option<&str>) -> Result<String, String> {
+    let mut taken = BTreeMap::new();
+    for sandbox in running(folder) {
+        if sandbox.answers().await {
+            taken.insert(sandbox.name.clone(), sandbox);
+        }
+    }
+    match given {
+        Some(name) => match taken.get(name) {
+            None => Ok(name.to_owned()),
+            Some(RunningSandbox { pid, base_url, .. }) => Err(format!(
+                "a sandbox named {name} runs already at {base_url}: give this one another --name, or end the \
+                 other one with `kill {pid}`"
+            )),
+        },
+        None => {
+            let others = (2..).map(|number| format!("{DEFAULT_NAME}-{number}"));
+            let mut names = std::iter::once(DEFAULT_NAME.to_owned()).chain(others);
+            Ok(names.find(|name| !taken.contains_key(name)).unwrap_or_default())
+        }
     }
 }
 
@@ -149,6 +191,23 @@ mod tests {
         let _second = write(root.path(), &sandbox("one", std::process::id())).expect("a state file");
         drop(first);
         assert_eq!(running(root.path()).len(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_name_is_taken_while_its_sandbox_runs_and_listens() {
+        let root = tempfile::tempdir().expect("a folder");
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback");
+        let base_url = format!("http://{}", listener.local_addr().expect("bound"));
+        let running = RunningSandbox { base_url, ..sandbox("default", std::process::id()) };
+        let _file = write(root.path(), &running).expect("a state file");
+        let ended = write(root.path(), &sandbox("ended", 0x7fff_fff0)).expect("a state file");
+        let name = async |given| free_name(root.path(), given).await;
+        assert_eq!(name(None).await.as_deref(), Ok("default-2"));
+        assert_eq!(name(Some("ended")).await.as_deref(), Ok("ended"));
+        let refused = name(Some("default")).await.expect_err("it runs");
+        assert!(refused.contains(&running.base_url) && refused.contains("--name"), "{refused}");
+        drop((listener, ended));
+        assert_eq!(name(Some("default")).await.as_deref(), Ok("default"));
     }
 
     #[test]

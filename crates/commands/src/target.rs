@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use clap::Args;
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderValue, Method};
+use http_client::Answer;
 use serde_json::Value;
 
 use crate::client::{Failure, Server};
@@ -143,6 +145,23 @@ impl Target {
     ) -> Result<Value, Failure> {
         let headers = HeaderMap::from_iter([(AUTHORIZATION, self.key.clone())]);
         self.server.call(method, path, headers, body, patience).await
+    }
+
+    /// Makes a request with the key, and returns its whole answer. `patience` extends the deadline.
+    ///
+    /// # Errors
+    /// [`Failure::Unreachable`].
+    pub async fn ask(
+        &self,
+        method: Method,
+        path: &str,
+        headers: HeaderMap,
+        body: Bytes,
+        patience: Duration,
+    ) -> Result<Answer, Failure> {
+        let mut headers = headers;
+        headers.insert(AUTHORIZATION, self.key.clone());
+        self.server.ask(method, path, headers, body, patience).await
     }
 
     /// The failure and its remedy.

@@ -221,7 +221,8 @@ impl Rule {
         }
     }
 
-    fn text(&self, language: Language) -> Cow<'static, str> {
+    /// The rule as a part of a sentence that begins with the field: "must be …".
+    pub fn text(&self, language: Language) -> Cow<'static, str> {
         match language {
             Language::Korean => self.korean(),
             Language::English => self.english(),

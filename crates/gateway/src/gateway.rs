@@ -214,6 +214,12 @@ impl Gateway {
         node::drain(&self.0.context, &self.0.shards, &self.0.registry, within).await;
     }
 
+    /// Closes every session at once, because the world of a sandbox is replaced, and waits until their ends
+    /// are recorded, for at most `within`. New handshakes are refused from now on.
+    pub async fn close_at_once(&self, within: Duration) {
+        node::close_at_once(&self.0.context, &self.0.shards, &self.0.registry, within).await;
+    }
+
     /// Closes every session, because the other nodes declared this node dead and ended its sessions in the
     /// store, or probably did.
     pub async fn on_declared_dead(&self) {

@@ -21,14 +21,18 @@ mod state;
 mod surroundings;
 mod tokens;
 mod trigger;
+mod worlds;
+
+use std::time::{Duration, UNIX_EPOCH};
 
 use axum::Router;
 use axum::body::Body;
 use axum::routing::{delete, get, post};
 use bytes::Bytes;
 use domain::secret::SecretHash;
-use http::{Request, Response, StatusCode};
+use http::{HeaderValue, Request, Response, StatusCode};
 use serde_json::Value;
+use service::SandboxClock;
 
 use crate::interceptor::{Cut, Interceptor};
 use crate::request_copy::RequestCopy;
@@ -49,7 +53,11 @@ pub struct Api {
     /// The console; `None` on a listener without one.
     console: Option<Router>,
     interceptor: Interceptor,
+    clock: SandboxClock,
 }
+
+/// The end of the year 9999, from 1970.
+const DATE_LAST: Duration = Duration::from_secs(253_402_300_799);
 
 /// The kinds of triggers with their fields, for the help of the command line.
 pub fn trigger_help() -> String {
@@ -86,11 +94,20 @@ impl Api {
             .route("/sandbox/v1/explain", get(explain::show))
             .route("/sandbox/v1/sign-in", get(sign_in::show))
             .route("/sandbox/v1/environment", post(environment::collect))
+            .route("/sandbox/v1/worlds", get(worlds::list).post(worlds::create))
+            .route("/sandbox/v1/worlds/import", post(worlds::import))
+            .route("/sandbox/v1/worlds/{id}", delete(worlds::delete))
+            .route("/sandbox/v1/worlds/{id}/reset", post(worlds::reset))
+            .route("/sandbox/v1/worlds/{id}/snapshots", post(worlds::snapshot))
+            .route("/sandbox/v1/worlds/{id}/restore", post(worlds::restore))
+            .route("/sandbox/v1/worlds/{id}/export", get(worlds::export))
+            .route("/sandbox/v1/snapshots", get(worlds::snapshots))
+            .route("/sandbox/v1/snapshots/{name}", delete(worlds::delete_snapshot))
             .fallback(|| async { Problem::new(StatusCode::NOT_FOUND, "NOT_FOUND") })
             .method_not_allowed_fallback(|| async {
                 Problem::new(StatusCode::METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED")
             });
-        let interceptor = Interceptor::new(sandbox.clone());
+        let (interceptor, clock) = (Interceptor::new(sandbox.clone()), sandbox.clock().clone());
         let access = Access::new(operator_key, surroundings.is_local, surroundings.is_secure);
         let unchecked = routes.clone().with_state(sandbox.clone());
         let console = console::routes(sandbox.clone(), access.clone(), unchecked, surroundings);
@@ -99,6 +116,7 @@ impl Api {
             document: openapi::route(document),
             console: Some(console),
             interceptor,
+            clock,
         }
     }
 
@@ -115,6 +133,15 @@ impl Api {
             (Some(console), path) if is_of_console(path) => Some(console.clone()),
             _ => is_below(PREFIX, path).then(|| self.routes.clone()),
         }
+    }
+
+    /// The header `Date` of an answer, on the sandbox's clock.
+    pub fn date(&self) -> HeaderValue {
+        let since_1970 = u64::try_from(self.clock.now().as_millis()).unwrap_or_default();
+        // The format has years of four digits.
+        let since_1970 = Duration::from_millis(since_1970).min(DATE_LAST);
+        let date = httpdate::fmt_http_date(UNIX_EPOCH + since_1970);
+        HeaderValue::from_str(&date).unwrap_or(HeaderValue::from_static(""))
     }
 
     /// Answers a request of the node by its handler, injects a fault if a rule says so, and records both. The

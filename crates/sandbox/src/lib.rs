@@ -27,6 +27,8 @@
 //! | `log` | the bounded record of what happened |
 //! | `overview` | what the sandbox holds, in one answer |
 //! | `time_text` | times and durations as text |
+//! | `world_file` | worlds as text |
+//! | `world_host` | what the API asks of the worlds of the process |
 //! | `http` | the sandbox API and the console |
 
 mod clock;
@@ -51,6 +53,8 @@ mod time_text;
 mod timeline;
 mod truncated;
 mod url_owners;
+mod world_file;
+mod world_host;
 
 pub use fixed_hosts::{FixedHost, FixedHosts};
 pub use http::{Api, Surroundings, trigger_help};
@@ -58,3 +62,9 @@ pub use interceptor::Cut;
 pub use log::{Log, NewRecord, Record, RecordKind};
 pub use request_copy::RequestCopy;
 pub use sandbox::{Parts, Sandbox};
+pub use world_file::{
+    ApplicationEntry, KnownSecrets, PASSWORD, PersonEntry, TokenPair, WorldFile, WorldFileError,
+};
+pub use world_host::{
+    MAIN_WORLD, NewWorld, SnapshotSummary, WorldError, WorldHost, WorldResult, WorldSummary,
+};

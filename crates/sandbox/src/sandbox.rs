@@ -1,7 +1,7 @@
 //! The handle of a sandbox, shared by its API and its fault points.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock, PoisonError, Weak};
 
 use domain::secret::ClientSecret;
 use gateway::Gateway;
@@ -17,6 +17,7 @@ use crate::made_attempts::MadeAttempts;
 use crate::refusals::RefusalLog;
 use crate::sockets::Sockets;
 use crate::url_owners::UrlOwners;
+use crate::world_host::WorldHost;
 
 /// A sandbox. Cheap to clone. It exists before its service, because the service stands on its clock.
 #[derive(Clone, Debug)]
@@ -39,6 +40,8 @@ struct Inner {
     sockets: Arc<Sockets>,
     url_owners: UrlOwners,
     parts: OnceLock<Parts>,
+    /// Not owned: the host has this world.
+    world_host: OnceLock<Weak<dyn WorldHost>>,
 }
 
 /// The parts of the running node.
@@ -73,12 +76,23 @@ impl Sandbox {
             sockets,
             url_owners: UrlOwners::default(),
             parts: OnceLock::new(),
+            world_host: OnceLock::new(),
         }))
     }
 
     /// Connects the sandbox to its running node. A second call changes nothing.
     pub fn attach(&self, parts: Parts) {
         let _ = self.0.parts.set(parts);
+    }
+
+    /// Connects the sandbox to the worlds of its process. A second call changes nothing.
+    pub fn join_host(&self, host: Weak<dyn WorldHost>) {
+        let _ = self.0.world_host.set(host);
+    }
+
+    /// The worlds of the process; `None` until they run.
+    pub(crate) fn world_host(&self) -> Option<Arc<dyn WorldHost>> {
+        self.0.world_host.get()?.upgrade()
     }
 
     /// The clock of the service.

@@ -24,12 +24,16 @@ use commands::state_file;
 use commands::token::TokenOptions;
 use commands::trigger::TriggerOptions;
 use commands::webhook_listen::WebhookCommand;
+use commands::world::{self, WorldOptions as WorldCommand};
+use domain::Timestamp;
 use domain::outbound::Reach;
+use sandbox::MAIN_WORLD;
+use service::PasswordCost;
 use service::webhooks::WebhookSettings;
 
 use crate::config::{Settings, StoreSettings};
+use crate::dev::{Opening, TemporaryFolder, WorldOptions};
 use crate::hosts::Hosts;
-use crate::node::Environment;
 use crate::tls::TlsOptions;
 use common::{NETWORKING, check_base};
 
@@ -47,7 +51,9 @@ Examples:
   stagedoor dev --data world                a world that is kept, with its keys and secrets
   stagedoor dev --listen 9000 --name two    a second sandbox beside the first one
   stagedoor dev --tls --host api.example    HTTPS, also under a host that clients have built in
-  stagedoor dev --json > world.json         for programs: addresses, keys and tokens as JSON";
+  stagedoor dev --json > world.json         for programs: addresses, keys and tokens as JSON
+  stagedoor dev --world world.yaml          people and applications of your own
+  stagedoor dev --seed 7 --clock 2027-01-01T00:00:00Z    the same answers at every start";
 
 /// The whole command line.
 #[derive(Debug, Parser)]
@@ -123,6 +129,9 @@ pub enum Command {
     /// Without a word after it, lists the rules with the number of their hits.
     #[command(after_help = commands::fault::EXAMPLES)]
     Fault(FaultOptions),
+    /// Further worlds in the sandbox that runs, snapshots of them, and world files.
+    #[command(after_help = world::HELP)]
+    World(WorldCommand),
     /// Reports watched minutes and claims rewards for a viewer, over the platform API of a running service.
     #[command(subcommand)]
     Drops(DropsCommand),
@@ -141,11 +150,27 @@ pub struct DevOptions {
     #[arg(long, value_name = "DIR", env = "STAGEDOOR_DATA", help_heading = SANDBOX)]
     data: Option<PathBuf>,
 
+    /// Makes ids, secrets and tokens the same at every start. With --clock the same calls in the same order
+    /// give the same answers, byte for byte.
+    #[arg(long, value_name = "N", env = "STAGEDOOR_SEED", help_heading = SANDBOX)]
+    seed: Option<u64>,
+
+    /// Begins at this time (RFC 3339), as in 2027-01-01T00:00:00Z. The clock stands still until `stagedoor
+    /// clock` moves it.
+    #[arg(long, value_name = "TIME", env = "STAGEDOOR_CLOCK", value_parser = clock_time, help_heading = SANDBOX)]
+    clock: Option<Timestamp>,
+
+    /// The people, applications and everything else of a new world, as YAML: `stagedoor world schema` says
+    /// what can be in it, `stagedoor world export` writes one.
+    #[arg(long, value_name = "FILE", env = "STAGEDOOR_WORLD", help_heading = SANDBOX)]
+    world: Option<PathBuf>,
+
     /// The name of this sandbox, for the commands of other terminals when several sandboxes run:
     /// `stagedoor clock --sandbox NAME`. 1 to 32 letters, digits, `-` and `_`.
-    #[arg(long, value_name = "NAME", env = "STAGEDOOR_SANDBOX_NAME", default_value = state_file::DEFAULT_NAME,
-        value_parser = sandbox_name, help_heading = SANDBOX)]
-    pub name: String,
+    /// Default: default, or default-2 and so on beside others.
+    #[arg(long, value_name = "NAME", env = "STAGEDOOR_SANDBOX_NAME", value_parser = sandbox_name,
+        help_heading = SANDBOX)]
+    pub name: Option<String>,
 
     /// Prints one JSON object instead of the overview, as the first line of stdout, when the service is
     /// ready.
@@ -154,7 +179,7 @@ pub struct DevOptions {
 
     /// Leaves out the sandbox API, its record, its faults and its clock: for load tests. The seeded world
     /// then runs on exactly what `serve` runs.
-    #[arg(long, env = "STAGEDOOR_NO_SANDBOX", help_heading = SANDBOX)]
+    #[arg(long, env = "STAGEDOOR_NO_SANDBOX", help_heading = SANDBOX, conflicts_with_all = ["seed", "clock"])]
     pub no_sandbox: bool,
 
     /// The options shared with `serve`.
@@ -179,59 +204,27 @@ pub struct DevOptions {
 }
 
 impl DevOptions {
-    /// The time, the randomness and the sandbox that the options ask for.
-    pub fn environment(&self) -> Environment {
-        if self.no_sandbox { Environment::system() } else { Environment::sandbox() }
-    }
-}
-
-/// The folder of a world.
-#[derive(Debug)]
-pub enum Folder {
-    /// A kept folder: `--data`.
-    Kept(PathBuf),
-    /// Deleted when it is dropped.
-    Temporary(tempfile::TempDir),
-}
-
-impl Folder {
-    /// The path of the folder.
-    pub fn path(&self) -> &Path {
-        match self {
-            Self::Kept(path) => path,
-            Self::Temporary(folder) => folder.path(),
-        }
-    }
-
-    /// The path of a kept folder.
+    /// The folder in which the world is kept.
     pub fn kept(&self) -> Option<&Path> {
-        match self {
-            Self::Kept(path) => Some(path),
-            Self::Temporary(_) => None,
-        }
+        self.data.as_deref()
     }
-}
 
-impl DevOptions {
-    /// The settings of a sandbox, and its folder.
+    /// How the sandbox begins.
     ///
     /// # Errors
     /// A sentence for the developer.
-    pub fn settings(&self) -> Result<(Settings, Folder), String> {
-        let folder = match &self.data {
-            Some(path) => Folder::Kept(make_folder(path)?),
-            None => Folder::Temporary(
-                tempfile::Builder::new()
-                    .prefix("stagedoor-")
-                    .tempdir()
-                    .map_err(|error| format!("failed to create a temporary folder: {error}"))?,
-            ),
-        };
-        let store = self.common.store(folder.path())?;
+    pub fn opening(&self) -> Result<Opening, String> {
+        let root = TemporaryFolder::create()
+            .map_err(|error| format!("failed to create a temporary folder: {error}"))?;
+        let folder = make_folder(self.data.as_deref().unwrap_or(&root.path().join(MAIN_WORLD)))?;
+        let store = self.common.store(&folder)?;
         if let StoreSettings::Sqlite { path } = &store {
-            crate::dev::check_folder(folder.path(), path)?;
+            crate::dev::check_folder(&folder, path)?;
         }
-        let operator_key = crate::dev::operator_key(folder.path())?;
+        let world = self.world.as_deref();
+        let (seed, clock, steered) = (self.seed, self.clock, !self.no_sandbox);
+        let options = WorldOptions { folder: &folder, seed, clock, world, steered };
+        let (beginning, operator_key) = options.read()?;
         let base_url = self.base_url.as_deref().map(|url| check_base("--base-url", url)).transpose()?;
         let further: Vec<_> =
             self.allow_host.iter().cloned().chain(self.tls.names().map(str::to_owned)).collect();
@@ -245,15 +238,21 @@ impl DevOptions {
             tls: self.tls.settings(self.common.listen.ip(), &self.allow_host)?,
             operator_key: Some(operator_key),
             webhooks: WebhookSettings { reach, ..WebhookSettings::default() },
+            // A sandbox has no secrets to protect, and a load test measures what `serve` does.
+            password_cost: if self.no_sandbox { PasswordCost::default() } else { PasswordCost::LEAST },
             ..self.common.settings(store)?
         };
-        Ok((settings, folder))
+        Ok(Opening::new(settings, root, beginning))
     }
 }
 
 fn sandbox_name(text: &str) -> Result<String, String> {
     let wrong = format!("it must be 1 to {} letters, digits, '-' and '_'", state_file::NAME_CHARS_MAX);
     state_file::is_name(text).then(|| text.to_owned()).ok_or(wrong)
+}
+
+fn clock_time(text: &str) -> Result<Timestamp, String> {
+    Timestamp::parse_rfc3339(text).ok_or_else(|| "it must be a time as in 2027-01-01T00:00:00Z".to_owned())
 }
 
 fn make_folder(path: &Path) -> Result<PathBuf, String> {

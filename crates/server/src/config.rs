@@ -55,6 +55,15 @@ pub enum BusSettings {
     },
 }
 
+/// How much of the machine a node takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Footprint {
+    /// All cores.
+    Whole,
+    /// One thread for each task, and no sync of the data: for a world of a sandbox.
+    Small,
+}
+
 /// The settings of one node. `Debug` shows no secret.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -101,4 +110,6 @@ pub struct Settings {
     pub webhooks: WebhookSettings,
     /// The cost of checking a password.
     pub password_cost: PasswordCost,
+    /// How much of the machine the node takes.
+    pub footprint: Footprint,
 }

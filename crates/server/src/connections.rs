@@ -28,7 +28,7 @@ const BODY_GRACE: Duration = Duration::from_secs(1);
 /// The connections of all listeners of a node.
 pub(crate) struct Connections {
     /// `None` on a node without the role gateway.
-    gateway: Option<Gateway>,
+    gateway: Mutex<Option<Gateway>>,
     clock: Clock,
     /// Maximum number of connections and of the gateway's sockets together.
     sockets_max: usize,
@@ -93,7 +93,18 @@ pub(crate) struct RequestGuard(Arc<Connection>);
 
 impl Connections {
     pub(crate) fn new(gateway: Option<Gateway>, clock: Clock, sockets_max: usize) -> Arc<Self> {
-        Arc::new(Self { gateway, clock, sockets_max, open: Mutex::default(), ended: Notify::new() })
+        Arc::new(Self {
+            gateway: Mutex::new(gateway),
+            clock,
+            sockets_max,
+            open: Mutex::default(),
+            ended: Notify::new(),
+        })
+    }
+
+    /// The gateway whose sockets count from now on.
+    pub(crate) fn count_sockets_of(&self, gateway: Option<Gateway>) {
+        *self.gateway.lock().unwrap_or_else(PoisonError::into_inner) = gateway;
     }
 
     fn open(&self) -> MutexGuard<'_, Open> {
@@ -125,7 +136,8 @@ impl Connections {
 
     /// The current maximum number of connections.
     fn max(&self) -> usize {
-        let sockets = self.gateway.as_ref().map_or(0, Gateway::sockets);
+        let gateway = self.gateway.lock().unwrap_or_else(PoisonError::into_inner);
+        let sockets = gateway.as_ref().map_or(0, Gateway::sockets);
         CONNECTIONS_MAX.min(self.sockets_max.saturating_sub(sockets))
     }
 

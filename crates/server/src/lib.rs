@@ -7,6 +7,7 @@ pub mod config;
 mod connections;
 mod descriptors;
 pub mod dev;
+mod front;
 pub mod hosts;
 mod inbound;
 mod listener;
@@ -19,6 +20,6 @@ mod telemetry;
 pub mod tls;
 mod webhooks;
 
-pub use config::{BusSettings, Settings, StoreSettings};
+pub use config::{BusSettings, Footprint, Settings, StoreSettings};
 pub use node::{Environment, Node};
 pub use telemetry::{DEV_LOG, SERVE_LOG, init as init_telemetry};

@@ -10,14 +10,14 @@ use domain::Language;
 use domain::client_address::AddressBlock;
 use domain::reason::{REASON_HEADER, Word};
 use gateway::{Gateway, Hold, Socket};
-use http::header::{ACCEPT_LANGUAGE, CACHE_CONTROL, CONNECTION, CONTENT_TYPE};
+use http::header::{ACCEPT_LANGUAGE, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, DATE};
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode};
 use hyper::body::{Body as _, Bytes, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use sandbox::Cut;
-use service::Entropy;
+use service::{Entropy, Purpose};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -64,6 +64,19 @@ pub enum Phase {
     Closing,
 }
 
+/// The current handlers of a listener whose handlers are replaced while it serves; `None` while there are
+/// none.
+#[derive(Clone)]
+pub struct Door(pub watch::Receiver<Option<Arc<Edges>>>);
+
+impl Door {
+    /// The current handlers, as soon as there are some. `None` when there will be none.
+    async fn edges(&self) -> Option<Arc<Edges>> {
+        let mut door = self.0.clone();
+        door.wait_for(Option::is_some).await.ok().and_then(|edges| edges.clone())
+    }
+}
+
 /// The handlers of requests, and their dependencies.
 #[derive(Clone)]
 pub struct Edges {
@@ -83,6 +96,8 @@ pub struct Edges {
     pub tls: Option<Terminator>,
     /// The language of refusals before a request is known.
     pub language: Language,
+    /// Where the handlers are found that have replaced these. Only in a sandbox.
+    pub door: Option<Door>,
 }
 
 /// Accepts connections until the phase is [`Phase::Closing`], then waits for running requests, for up to
@@ -189,7 +204,7 @@ async fn connection(
     let Some(Opened { stream, is_secure }) = opened else { return };
     let socket = Socket::new(stream);
     let exchange = Arc::new(Exchange {
-        random: edges.entropy.bytes(),
+        random: edges.entropy.bytes(Purpose::Connection),
         requests: AtomicU64::new(0),
         edges,
         peer,
@@ -284,9 +299,16 @@ impl Exchange {
         RequestId::new(self.random, self.requests.fetch_add(1, Ordering::Relaxed))
     }
 
+    /// The id of a request of a sandbox. With a seed it depends on the number of the request, not on its
+    /// connection. The requests of the sandbox API do not count.
+    fn sandbox_id(edges: &Edges, request: &Request<Inbound>) -> Option<RequestId> {
+        let own = edges.sandbox.as_ref()?.router(request.uri().path()).is_some();
+        let purpose = if own { Purpose::SandboxRequest } else { Purpose::Request };
+        edges.entropy.is_seeded().then(|| RequestId::new(edges.entropy.bytes(purpose), 0))
+    }
+
     /// Answers a request, and drains the unread part of its body.
     async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Result<Response<Body>, Cut> {
-        let id = self.next_id();
         let (parts, body) = request.into_parts();
         let has_arrived = body.is_end_stream();
         let _request = self.open.begin_request(has_arrived);
@@ -296,7 +318,7 @@ impl Exchange {
             let open = self.open.clone();
             request.extensions_mut().insert(KeepPlace::new(move || open.received()));
         }
-        let mut answer = self.handle(id, request).await?;
+        let mut answer = self.handle(request).await?;
         let drained = match rest.try_recv() {
             Ok(rest) => rest.drained().await,
             Err(_) => true,
@@ -309,8 +331,14 @@ impl Exchange {
     }
 
     /// Routes a request. Every answer has the request id of the log, also a refused handshake.
-    async fn handle(&self, id: RequestId, mut request: Request<Inbound>) -> Result<Response<Body>, Cut> {
-        let Edges { sandbox, proxies, .. } = &self.edges;
+    async fn handle(&self, mut request: Request<Inbound>) -> Result<Response<Body>, Cut> {
+        let replaced = match &self.edges.door {
+            None => None,
+            Some(door) => Some(door.edges().await.ok_or(Cut)?),
+        };
+        let edges = replaced.as_deref().unwrap_or(&self.edges);
+        let Edges { sandbox, proxies, .. } = edges;
+        let id = Self::sandbox_id(edges, &request).unwrap_or_else(|| self.next_id());
         let client = proxies.client(self.peer, request.headers());
         let (method, path) = (request.method(), request.uri().path());
         // The query is never logged, because it may contain a secret.
@@ -320,26 +348,27 @@ impl Exchange {
         // Boxed, because a future that is passed on reserves its memory once for each function.
         let handled = async {
             match sandbox {
-                None => Ok(Box::pin(self.route(request)).await),
+                None => Ok(Box::pin(self.route(edges, request)).await),
                 Some(sandbox) => {
-                    Box::pin(
-                        sandbox.intercept(id.to_string(), request, |request| Box::pin(self.route(request))),
-                    )
-                    .await
+                    let route = |request| Box::pin(self.route(edges, request));
+                    Box::pin(sandbox.intercept(id.to_string(), request, route)).await
                 }
             }
         };
         let mut response = handled.instrument(span).await?;
         response.headers_mut().insert(X_REQUEST_ID, id.header());
+        if let Some(sandbox) = sandbox {
+            response.headers_mut().insert(DATE, sandbox.date());
+        }
         Ok(response)
     }
 
     /// Calls the handler of a request.
-    async fn route<B>(&self, mut request: Request<B>) -> Response<Body>
+    async fn route<B>(&self, edges: &Edges, mut request: Request<B>) -> Response<Body>
     where
         B: hyper::body::Body<Data = Bytes, Error = hyper::Error> + Send + 'static,
     {
-        let Edges { gateway, sandbox, web, hosts, language, .. } = &self.edges;
+        let Edges { gateway, sandbox, web, hosts, language, .. } = edges;
         if !hosts.admits(request.uri(), request.headers()) {
             return foreign_host(request.headers(), *language);
         }

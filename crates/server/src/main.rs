@@ -4,13 +4,13 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
-use commands::CommandFailure;
 use commands::hosts_file::{self, WrittenHosts};
 use commands::webhook_listen::WebhookCommand;
+use commands::{CommandFailure, state_file};
 use rustix::process::{Resource, Rlimit, setrlimit};
 use server::cli::{Cli, Command, DevOptions};
 use server::dev::Start;
-use server::{Environment, Node, Settings, dev, hosts};
+use server::{Environment, Node, Settings};
 use tikv_jemallocator::Jemalloc;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -85,6 +85,10 @@ fn run(cli: Cli) -> Result<(), CommandFailure> {
             print!("{}", runtime()?.block_on(commands::fault::run(&options))?);
             Ok(())
         }
+        Command::World(options) => {
+            print!("{}", runtime()?.block_on(commands::world::run(&options, sandbox::WorldFile::schema))?);
+            Ok(())
+        }
         Command::Drops(command) => {
             print!("{}", runtime()?.block_on(commands::drops::run(&command))?);
             Ok(())
@@ -135,29 +139,29 @@ async fn serve(settings: Settings) -> Result<(), String> {
 async fn sandbox(options: &DevOptions) -> Result<(), String> {
     // The signals are handled before the temporary folder exists, so a signal cannot leave the folder behind.
     let mut stop = Signals::listen()?;
-    let (settings, folder) = options.settings()?;
-    let Some(node) = or_stopped(&mut stop, Node::start(settings, options.environment())).await? else {
+    let name = state_file::free_name(&state_file::folder(), options.name.as_deref()).await?;
+    let opening = options.opening()?;
+    let tls = opening.settings().tls.as_ref().filter(|tls| tls.write_hosts);
+    let lines = tls.map(|tls| tls.lines.clone());
+    let Some((worlds, world)) = or_stopped(&mut stop, opening.start()).await? else {
         return Ok(());
     };
-    if let Some(exposure) = hosts::exposure(node.address()) {
+    if let Some(exposure) = world.exposure() {
         tracing::warn!("{exposure}");
     }
     take_back_stale_hosts(&options.tls.hosts_file);
-    let lines = node.settings().tls.as_ref().filter(|tls| tls.write_hosts).map(|tls| &tls.lines);
     // Dropped, and so taken back, at every end but a kill.
-    let _hosts = lines.map(|lines| WrittenHosts::write(&options.tls.hosts_file, lines)).transpose()?;
-    if let Some(world) = or_stopped(&mut stop, dev::seed(&node, folder.path())).await? {
-        let _state_file = world.announce(&options.name);
-        if options.json {
-            println!("{}", world.json());
-            tracing::info!(address = %node.address(), "stagedoor serves");
-        } else {
-            let start = Start { name: &options.name, kept: folder.kept(), has_api: !options.no_sandbox };
-            print!("{}", world.text(&start));
-        }
-        stop.next().await;
+    let _hosts = lines.map(|lines| WrittenHosts::write(&options.tls.hosts_file, &lines)).transpose()?;
+    let _state_file = world.announce(&name);
+    if options.json {
+        println!("{}", world.json());
+        tracing::info!(url = world.base_url(), "stagedoor serves");
+    } else {
+        let start = Start { name: &name, kept: options.kept(), has_api: !options.no_sandbox };
+        print!("{}", world.text(&start));
     }
-    node.stop().await;
+    stop.next().await;
+    worlds.stop().await;
     Ok(())
 }
 

@@ -9,20 +9,19 @@ use domain::NodeId;
 use gateway::Gateway;
 use sandbox::{Api, FixedHosts, Parts, Sandbox, Surroundings};
 use service::nodes::{Membership, Roles};
-use service::{Clock, ClockMode, Entropy, SandboxClock, Service, ServiceDeps};
+use service::{Clock, Entropy, Purpose, SandboxClock, Service, ServiceDeps};
 use store::{Options, Store, StoreError, Target};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use web::{Served, Web};
 
-use crate::config::{BusSettings, Settings, StoreSettings};
-use crate::connections::Connections;
+use crate::config::{BusSettings, Footprint, Settings, StoreSettings};
 use crate::descriptors::Room;
+use crate::front::{BothEdges, Front};
 use crate::hosts::HostFilter;
-use crate::listener::{self, Edges, Phase};
+use crate::listener::{Edges, Phase};
 use crate::metrics::NodeMetrics;
 use crate::proxies::Proxies;
-use crate::reserved::Reserved;
 use crate::tls;
 use crate::webhooks::Webhooks;
 
@@ -32,6 +31,8 @@ const DRAIN_WITHIN: Duration = Duration::from_secs(3);
 const REQUESTS_GRACE: Duration = Duration::from_millis(3_250);
 /// Deadline for deregistering the node and closing the store.
 const CLOSE_WITHIN: Duration = Duration::from_millis(1_500);
+/// Deadline for closing the sockets of a world that is replaced. Nothing of it is kept.
+const REPLACE_WITHIN: Duration = Duration::from_millis(50);
 
 /// The sources of time and randomness, and the sandbox that steers them.
 #[derive(Clone, Debug)]
@@ -50,18 +51,16 @@ impl Environment {
         Self { clock: Clock::system(), entropy: Entropy::system(), sandbox: None }
     }
 
-    /// A sandbox whose clock shows the system's time and runs as fast.
-    pub fn sandbox() -> Self {
-        let clock = SandboxClock::new(Clock::system().now(), ClockMode::Real);
+    /// A sandbox with this clock and this randomness.
+    pub fn sandbox(clock: SandboxClock, entropy: Entropy) -> Self {
         let sandbox = Some(Sandbox::new(clock.clone()));
-        Self { clock: Clock::sandbox(clock), entropy: Entropy::system(), sandbox }
+        Self { clock: Clock::sandbox(clock), entropy, sandbox }
     }
 }
 
 /// A running node.
 pub struct Node {
-    address: SocketAddr,
-    platform_address: Option<SocketAddr>,
+    front: Front,
     base_url: String,
     settings: Settings,
     service: Service,
@@ -71,9 +70,6 @@ pub struct Node {
     sandbox: Option<Sandbox>,
     /// `None` on a node without the role jobs.
     webhooks: Option<Webhooks>,
-    phase: watch::Sender<Phase>,
-    /// One listener, or two if the platform API has its own.
-    listeners: JoinSet<()>,
     /// The jobs and the gateway's tasks. Dropping the set ends them.
     background: JoinSet<()>,
 }
@@ -84,22 +80,32 @@ impl Node {
     /// # Errors
     /// A sentence for the operator: for example, the address is in use, or the store cannot be opened.
     pub async fn start(settings: Settings, environment: Environment) -> Result<Self, String> {
-        // First of all, because an occupied address is the usual mistake. Until `listen` the system refuses
-        // connections.
-        let reserved = Reserved::new("--listen", settings.listen)?;
-        let platform = settings.platform_listen.map(|listen| Reserved::new("--platform-listen", listen));
-        let platform = platform.transpose()?;
+        // First of all, because an occupied address is the usual mistake.
+        let front = Front::reserve(&settings)?;
+        Self::start_behind(front, settings, environment).await
+    }
+
+    /// Opens the store, and serves behind these listeners.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub(crate) async fn start_behind(
+        mut front: Front,
+        settings: Settings,
+        environment: Environment,
+    ) -> Result<Self, String> {
+        if environment.entropy.is_seeded() && !settings.sandbox {
+            return Err("only a sandbox may have a seed: its tokens can be guessed".to_owned());
+        }
         let room = match settings.tls {
             Some(_) => Room::claim().divided(tls::DESCRIPTORS),
             None => Room::claim(),
         };
         let (store, alone) = open_store(&settings).await?;
-        let address = reserved.address;
-        let listener = reserved.listen()?;
-        let platform_address = platform.as_ref().map(|reserved| reserved.address);
-        let platform = platform.map(Reserved::listen).transpose()?;
+        front.listen()?;
+        let address = front.address();
         let base_url = settings.base_url.clone().unwrap_or_else(|| format!("http://{address}"));
-        let node = NodeId::generate(environment.clock.now(), environment.entropy.bytes());
+        let node = NodeId::generate(environment.clock.now(), environment.entropy.bytes(Purpose::Node));
         let bus = open_bus(&settings.bus, &node, &environment).await?;
         let session_base = session_base(&settings, &base_url, address);
         let service = service(&settings, &environment, store, bus, node, session_base);
@@ -109,8 +115,7 @@ impl Node {
 
         let gateway = settings.roles.gateway.then(|| {
             let sessions_max = room.sessions_max;
-            let config = gateway::Config { language: settings.language, sessions_max, ..Default::default() };
-            Gateway::new(service.clone(), config)
+            Gateway::new(service.clone(), gateway_config(&settings, sessions_max))
         });
         let webhooks = match settings.roles.jobs {
             true => {
@@ -129,8 +134,7 @@ impl Node {
         let web = Web::new(service.clone(), web_config(&settings, &base_url), Arc::new(node_metrics));
         let mut background = JoinSet::new();
         spawn_jobs(&mut background, &service, gateway.as_ref());
-        let (phase, phases) = watch::channel(Phase::Serving);
-        let served = match (settings.roles.web, &platform) {
+        let served = match (settings.roles.web, front.platform_address()) {
             (false, _) => Served::Health,
             (true, Some(_)) => Served::Open,
             (true, None) => Served::All,
@@ -169,35 +173,28 @@ impl Node {
             hosts: hosts.clone(),
             tls: settings.tls.as_ref().map(|tls| tls.terminator.clone()),
             language: settings.language,
+            door: None,
         };
-        let connections = Connections::new(gateway.clone(), environment.clock.clone(), room.sockets_max);
-        let mut listeners = JoinSet::new();
-        let open = edges(gateway.clone(), served, settings.proxy_protocol);
-        let serve = |listener, edges| {
-            listener::serve(listener, connections.clone(), edges, phases.clone(), REQUESTS_GRACE)
+        let both = BothEdges {
+            open: edges(gateway.clone(), served, settings.proxy_protocol),
+            platform: edges(None, Served::Platform, false),
         };
-        listeners.spawn(serve(listener, open));
-        if let Some(listener) = platform {
-            listeners.spawn(serve(listener, edges(None, Served::Platform, false)));
-        }
+        front.open(both, gateway.clone(), environment.clock.clone(), room.sockets_max, REQUESTS_GRACE);
         Ok(Self {
-            address,
-            platform_address,
+            front,
             base_url,
             settings,
             service,
             gateway,
             sandbox: environment.sandbox,
             webhooks,
-            phase,
-            listeners,
             background,
         })
     }
 
     /// The address that the node listens on.
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.front.address()
     }
 
     /// The URL of the node for clients.
@@ -207,7 +204,8 @@ impl Node {
 
     /// The URL of the platform API.
     pub fn platform_url(&self) -> String {
-        self.platform_address.map_or_else(|| self.base_url.clone(), |address| format!("http://{address}"))
+        let own = self.front.platform_address();
+        own.map_or_else(|| self.base_url.clone(), |address| format!("http://{address}"))
     }
 
     /// The settings of the node.
@@ -217,7 +215,7 @@ impl Node {
 
     /// The fixed hosts of a sandbox with TLS.
     pub fn fixed_hosts(&self) -> Option<FixedHosts> {
-        fixed_hosts(&self.settings, self.address)
+        fixed_hosts(&self.settings, self.front.address())
     }
 
     /// The service of the node.
@@ -230,9 +228,27 @@ impl Node {
         self.gateway.as_ref()
     }
 
-    /// The sandbox; `None` outside of `stagedoor dev`.
+    /// The sandbox, of `stagedoor dev`.
     pub fn sandbox(&self) -> Option<&Sandbox> {
         self.sandbox.as_ref()
+    }
+
+    /// Ends everything behind the listeners at once: the sockets, the jobs, the store. Requests wait until
+    /// another node stands behind the listeners. Only for a sandbox, whose database is replaced then.
+    pub(crate) async fn retire(mut self) -> (Front, Settings) {
+        self.front.shut();
+        if let Some(sandbox) = &self.sandbox {
+            sandbox.log().end();
+        }
+        if let Some(gateway) = &self.gateway {
+            gateway.close_at_once(REPLACE_WITHIN).await;
+        }
+        drop(self.webhooks.take());
+        self.background.shutdown().await;
+        if tokio::time::timeout(CLOSE_WITHIN, self.service.close()).await.is_err() {
+            tracing::warn!("failed to close the store of a replaced world before the deadline");
+        }
+        (self.front, self.settings)
     }
 
     /// Stops in steps. First `/health/ready` fails, and the node serves for the drain delay. Then the sockets
@@ -240,7 +256,7 @@ impl Node {
     /// attempts are finished. Last, the store is closed. In every case this takes less than 8 seconds beyond
     /// the delay.
     pub async fn stop(mut self) {
-        let _ = self.phase.send(Phase::Draining);
+        self.front.set_phase(Phase::Draining);
         if let Some(sandbox) = &self.sandbox {
             sandbox.log().end();
         }
@@ -254,15 +270,14 @@ impl Node {
         if let Some(gateway) = &self.gateway {
             gateway.drain(DRAIN_WITHIN).await;
         }
-        let _ = self.phase.send(Phase::Closing);
+        self.front.set_phase(Phase::Closing);
         let webhooks = self.webhooks.take();
         let sending = async {
             if let Some(webhooks) = webhooks {
                 webhooks.stop(REQUESTS_GRACE).await;
             }
         };
-        let serving = async { while self.listeners.join_next().await.is_some() {} };
-        tokio::join!(sending, serving);
+        tokio::join!(sending, self.front.ended());
         self.background.shutdown().await;
         let leave = async {
             if let Err(error) = self.service.flush_all_uses().await {
@@ -323,7 +338,11 @@ async fn open_store(settings: &Settings) -> Result<(Store, bool), String> {
         }
         StoreSettings::Postgres { url } => (Target::Postgres { url: url.clone() }, false),
     };
-    let options = Options { deadline: settings.store_deadline, ..Options::default() };
+    let options = match settings.footprint {
+        Footprint::Whole => Options::default(),
+        Footprint::Small => Options { sqlite_readers: 1, sqlite_sync: false, ..Options::default() },
+    };
+    let options = Options { deadline: settings.store_deadline, ..options };
     let store = Store::open(target, options).await.map_err(|error| error.to_string())?;
     Ok((store, alone))
 }
@@ -342,7 +361,7 @@ async fn open_bus(
         prefix: prefix.clone(),
         node: node.clone(),
         now: Box::new(move || clock.now()),
-        random: Box::new(move || u64::from_ne_bytes(entropy.bytes())),
+        random: Box::new(move || u64::from_ne_bytes(entropy.bytes(Purpose::Jitter))),
     };
     let bus = NatsBus::connect(options).await.map_err(|error| error.to_string())?;
     Ok(Arc::new(bus))
@@ -399,6 +418,14 @@ fn sandbox_api(
     let operator_key = settings.operator_key.as_ref()?.hash();
     sandbox.attach(parts);
     Some(Api::new(sandbox.clone(), operator_key, web::documents::openapi, surroundings))
+}
+
+fn gateway_config(settings: &Settings, sessions_max: usize) -> gateway::Config {
+    let config = gateway::Config { language: settings.language, sessions_max, ..Default::default() };
+    match settings.footprint {
+        Footprint::Whole => config,
+        Footprint::Small => gateway::Config { shards: 1, ..config },
+    }
 }
 
 fn web_config(settings: &Settings, base_url: &str) -> web::Config {

@@ -14,7 +14,7 @@ use store::{StoreError, Tx};
 use crate::platform::idempotency::{self, IdempotencyKey, StoredAnswer};
 use crate::webhook::deliveries;
 use crate::work::Work;
-use crate::{Error, Service};
+use crate::{Error, Purpose, Service};
 
 /// A claim of a reward, as the platform reports it.
 #[derive(Clone, Debug)]
@@ -92,7 +92,7 @@ impl Service {
         request: RewardRequest,
         key: Option<IdempotencyKey>,
     ) -> Result<RewardClaim, Error> {
-        let claim = request.into_claim(self.now(), self.random());
+        let claim = request.into_claim(self.now(), self.random(Purpose::Claim));
         let (claim_again, key_again) = (claim.clone(), key.clone());
         let claimed =
             self.write(async move |work: &mut Work<'_>| self::claim(work, &claim, key.as_ref()).await).await;

@@ -48,7 +48,7 @@ pub use webhook::{deliveries, listeners, webhooks};
 
 pub use clock::{Clock, ManualClock};
 pub use cluster::job_metrics::{Job, JobRuns};
-pub use entropy::Entropy;
+pub use entropy::{Entropy, Purpose, SeedState};
 pub use error::Error;
 pub use failure_log::FailureLog;
 pub use identity::password::PasswordCost;

@@ -1,5 +1,6 @@
 //! The service: its parts, the state of this node in memory, and access to both.
 
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use bus::Bus;
@@ -26,7 +27,7 @@ use crate::realtime::undelivered_changes::UndeliveredChanges;
 use crate::realtime::used_urls::UsedUrls;
 use crate::webhook::delivery_queue::DeliveryQueue;
 use crate::webhook::webhook_settings::WebhookSettings;
-use crate::{Clock, Entropy, Error, FailureLog, LogLimit};
+use crate::{Clock, Entropy, Error, FailureLog, LogLimit, Purpose};
 
 /// The parts of a service.
 pub struct ServiceDeps {
@@ -209,6 +210,14 @@ impl Service {
         self.0.failures.report(message, error, self.clock().monotonic());
     }
 
+    /// Copies all committed data into a new SQLite file, for the snapshot of a sandbox.
+    ///
+    /// # Errors
+    /// The store is not a SQLite file, or cannot be copied.
+    pub async fn copy_store(&self, path: PathBuf) -> Result<(), Error> {
+        Ok(self.0.store.copy_to(path).await?)
+    }
+
     /// Closes the store after the running transactions.
     pub async fn close(&self) {
         self.0.store.close().await;
@@ -264,7 +273,7 @@ impl Service {
         &self.0.key
     }
 
-    pub(crate) fn random<const N: usize>(&self) -> [u8; N] {
-        self.0.entropy.bytes()
+    pub(crate) fn random<const N: usize>(&self, purpose: Purpose) -> [u8; N] {
+        self.0.entropy.bytes(purpose)
     }
 }

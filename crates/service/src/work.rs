@@ -10,7 +10,7 @@ use crate::identity::credential_cache::CommittedChanges;
 use crate::realtime::event_batches::{BatchRow, OutboxWrite, OwnBatch};
 use crate::realtime::publication::Publication;
 use crate::run_to_completion::run_to_completion;
-use crate::{Entropy, Error, Service};
+use crate::{Entropy, Error, Purpose, Service};
 
 /// A write transaction with its time, its randomness and its effects. It dereferences to [`Tx`].
 pub(crate) struct Work<'t> {
@@ -49,8 +49,8 @@ impl Work<'_> {
     }
 
     /// Random bytes.
-    pub fn random<const N: usize>(&self) -> [u8; N] {
-        self.entropy.bytes()
+    pub fn random<const N: usize>(&self, purpose: Purpose) -> [u8; N] {
+        self.entropy.bytes(purpose)
     }
 
     /// Publishes a message after the commit.

@@ -70,6 +70,9 @@ pub struct Options {
     pub queue_cap: usize,
     /// Reader threads on SQLite.
     pub sqlite_readers: usize,
+    /// Whether a commit on SQLite is synced. Without it a power failure can undo commits, which is right for
+    /// files that do not outlive the process.
+    pub sqlite_sync: bool,
     /// Connections for transactions on PostgreSQL.
     pub postgres_connections: usize,
     /// Connections for [`Store::read`](crate::Store::read) on PostgreSQL.
@@ -84,6 +87,7 @@ impl Default for Options {
             migrations: MIGRATIONS,
             queue_cap: QUEUE_CAP,
             sqlite_readers: SQLITE_READERS,
+            sqlite_sync: true,
             postgres_connections: POSTGRES_CONNECTIONS,
             postgres_read_connections: POSTGRES_READ_CONNECTIONS,
             deadline: DEADLINE,

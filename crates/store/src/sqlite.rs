@@ -34,6 +34,7 @@ type Queue = RwLock<Option<SyncSender<Box<dyn Request>>>>;
 
 /// An open SQLite file.
 pub(crate) struct Sqlite {
+    path: PathBuf,
     writes: Queue,
     reads: Queue,
     /// Requests in the write queue.
@@ -58,11 +59,15 @@ impl Sqlite {
         let lock = Arc::new(lock(&path)?);
         make_private(&path)?;
         let mut connection = SqliteConnection::open_for_writing(&path)?;
+        if !options.sqlite_sync {
+            connection.stop_syncing()?;
+        }
         connection.migrate(options.migrations)?;
 
         let (writes, jobs) = sync_channel(options.queue_cap);
         let (reads, lookups) = sync_channel(options.queue_cap);
         let store = Self {
+            path: path.clone(),
             writes: RwLock::new(Some(writes)),
             reads: RwLock::new(Some(reads)),
             waiting: Arc::default(),
@@ -81,9 +86,12 @@ impl Sqlite {
             })?;
             store.readers.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
         }
-        let wal = Wal::open(&path, &mut connection)?;
+        let wal = Wal::open(&path, &mut connection, options.sqlite_sync)?;
         let (checkpoints, checkpointer) = checkpointer::pair(&wal);
         let (second, its_lock) = (SqliteConnection::open_for_checkpoints(&path)?, lock.clone());
+        if !options.sqlite_sync {
+            second.stop_syncing()?;
+        }
         let checkpointer = spawn("checkpointer", move || {
             checkpointer.run(&second);
             drop(second);
@@ -144,6 +152,14 @@ impl Sqlite {
             // The request runs, and may have been answered meanwhile.
             Err(_) => answer.try_recv().unwrap_or_else(|_| Err(unfinished.into())),
         }
+    }
+
+    /// Copies the committed data into a new file.
+    pub async fn copy_to(&self, to: PathBuf) -> Result<(), StoreError> {
+        let path = self.path.clone();
+        let copied = move || SqliteConnection::open_for_reading(&path)?.copy_to(&to);
+        let interrupted = |_| StoreError::Unavailable("the copy was interrupted".to_owned());
+        tokio::task::spawn_blocking(copied).await.map_err(interrupted)?
     }
 
     pub fn stats(&self) -> Stats {

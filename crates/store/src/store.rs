@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::disk::Disk;
@@ -115,6 +116,14 @@ impl Store {
         match &self.0 {
             Engine::Sqlite(engine) => engine.read(work).await,
             Engine::Postgres(engine) => engine.snapshot(work).await,
+        }
+    }
+
+    /// Copies all committed data into a new SQLite file. Only a SQLite file can be copied.
+    pub async fn copy_to(&self, path: PathBuf) -> Result<(), StoreError> {
+        match &self.0 {
+            Engine::Sqlite(engine) => engine.copy_to(path).await,
+            Engine::Postgres(_) => Err(StoreError::Unavailable("PostgreSQL is not copied".to_owned())),
         }
     }
 

@@ -11,7 +11,7 @@ use domain::seal::ServiceKey;
 use domain::secret::OperatorKey;
 use domain::{Language, Profile};
 use serde_json::json;
-use server::{BusSettings, Environment, Node, Settings, StoreSettings};
+use server::{BusSettings, Environment, Footprint, Node, Settings, StoreSettings};
 use service::nodes::Roles;
 use service::webhooks::WebhookSettings;
 use service::{Clock, Entropy, ManualClock, PasswordCost};
@@ -358,5 +358,6 @@ pub(crate) fn settings(setup: Setup, target: &Target) -> Settings {
             ..WebhookSettings::default()
         },
         password_cost: PasswordCost::LEAST,
+        footprint: Footprint::Whole,
     }
 }

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use service::Purpose;
 use socketio::CloseReason;
 
 use super::registry::Registry;
@@ -27,6 +28,19 @@ pub(crate) async fn drain(context: &Context, shards: &Shards, registry: &Registr
     }
 }
 
+/// Closes every session at once, and waits until their ends are recorded, for at most `within`. New
+/// handshakes are refused from now on.
+pub(crate) async fn close_at_once(context: &Context, shards: &Shards, registry: &Registry, within: Duration) {
+    registry.start_drain();
+    for session in shards.sessions().await {
+        session.end(CloseReason::ServerShutdown);
+    }
+    tokio::select! {
+        () = registry.empty() => {}
+        () = context.clock().sleep(within) => {}
+    }
+}
+
 async fn close_in_waves(context: &Context, shards: &Shards, span: Duration) {
     let mut sessions = shards.sessions().await;
     let wave = sessions.len().div_ceil(DRAIN_WAVES as usize).max(1);
@@ -38,7 +52,7 @@ async fn close_in_waves(context: &Context, shards: &Shards, span: Duration) {
         if !sessions.is_empty() {
             // Between half and one and a half of the pause, so that several draining nodes do not close their
             // waves at the same time.
-            let [jitter] = context.service.entropy().bytes::<1>();
+            let [jitter] = context.service.entropy().bytes::<1>(Purpose::Jitter);
             context.clock().sleep(pause / 2 + pause * u32::from(jitter) / 255).await;
         }
     }

@@ -10,5 +10,5 @@ mod registry;
 
 pub(crate) use disconnects::Disconnects;
 pub(crate) use dispatcher::{Dispatcher, Receivers};
-pub(crate) use drain::drain;
+pub(crate) use drain::{close_at_once, drain};
 pub(crate) use registry::Registry;

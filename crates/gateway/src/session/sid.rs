@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use service::Entropy;
+use service::{Entropy, Purpose};
 
 use crate::config::SID_BYTES;
 
@@ -18,7 +18,7 @@ impl Sid {
     pub(crate) fn generate(entropy: &Entropy) -> Self {
         let mut text = [b'A'; SID_CHARS];
         // The array has the length of the encoded text, so the encoding cannot fail.
-        let _ = URL_SAFE_NO_PAD.encode_slice(entropy.bytes::<SID_BYTES>(), &mut text);
+        let _ = URL_SAFE_NO_PAD.encode_slice(entropy.bytes::<SID_BYTES>(Purpose::Sid), &mut text);
         Self(text)
     }
 

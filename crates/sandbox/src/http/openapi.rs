@@ -20,19 +20,22 @@ use super::log::Excerpt;
 use super::sign_in::SignInAddress;
 use super::tokens::{Issued, SignInFields};
 use super::trigger;
+use super::worlds::{Listed, NewWorldFields, RestoreFields, SnapshotFields};
 use crate::explain::Explanation;
 use crate::overview::Overview;
+use crate::world_host::{SnapshotSummary, WorldSummary};
 
 /// The path of the document.
 pub(super) const PATH: &str = "/openapi.json";
 const TAG: &str = "Sandbox";
 const ABOUT: &str = "Only in a sandbox: its clock, its events, its log, its faults. Texts are English.";
 /// The statuses of refusals, with their meaning.
-const REFUSALS: [(&str, &str); 5] = [
+const REFUSALS: [(&str, &str); 6] = [
     ("400", "A wrong value: the message names the field and its rule."),
     ("401", "The operator key is missing or wrong."),
     ("403", "A web page of another origin called."),
     ("404", "There is no such thing."),
+    ("409", "There is no room for another one."),
     ("503", "The sandbox still starts."),
 ];
 
@@ -118,6 +121,46 @@ const CALLS: &[Call] = &[
     .takes::<SignInFields>(),
     Call::new::<SignInAddress>("get", "/sandbox/v1/sign-in", "signInAddress", "The address of a sign-in")
         .asks(&[("client", "The application, by id or name. Default: the first one.")]),
+    Call::new::<Listed<WorldSummary>>("get", "/sandbox/v1/worlds", "worlds", "Lists the worlds"),
+    Call::new::<Fields>("post", "/sandbox/v1/worlds", "startWorld", "Starts a world on a port of its own")
+        .takes::<NewWorldFields>(),
+    Call::new::<Fields>("post", "/sandbox/v1/worlds/import", "importWorld", "Starts a world from a file")
+        .takes::<Fields>()
+        .asks(&[
+            ("name", "The id of the world."),
+            ("seed", "Its seed, if the file is a world file."),
+            ("clock", "The time at which its clock stands still, if the file is a world file."),
+        ]),
+    Call::new::<Option<()>>("delete", "/sandbox/v1/worlds/{id}", "endWorld", "Ends a world"),
+    Call::new::<Fields>(
+        "post",
+        "/sandbox/v1/worlds/{id}/reset",
+        "resetWorld",
+        "Puts a world back to its beginning",
+    ),
+    Call::new::<SnapshotSummary>(
+        "post",
+        "/sandbox/v1/worlds/{id}/snapshots",
+        "takeSnapshot",
+        "Takes a snapshot of a world",
+    )
+    .takes::<SnapshotFields>(),
+    Call::new::<Fields>(
+        "post",
+        "/sandbox/v1/worlds/{id}/restore",
+        "restoreWorld",
+        "Puts a world into the state of a snapshot",
+    )
+    .takes::<RestoreFields>(),
+    Call::new::<Fields>(
+        "get",
+        "/sandbox/v1/worlds/{id}/export",
+        "exportWorld",
+        "Writes a world as one object, or as a world file",
+    )
+    .asks(&[("as", "yaml or json: a world file.")]),
+    Call::new::<Listed<SnapshotSummary>>("get", "/sandbox/v1/snapshots", "snapshots", "Lists the snapshots"),
+    Call::new::<Option<()>>("delete", "/sandbox/v1/snapshots/{name}", "deleteSnapshot", "Deletes a snapshot"),
 ];
 
 /// The route of the document: that of the service, with the sandbox API added when it is first asked for.

@@ -16,7 +16,7 @@ use service::webhooks::WebhookSettings;
 use store::DatabaseUrl;
 
 use super::listen_address;
-use crate::config::{BusSettings, Settings, StoreSettings};
+use crate::config::{BusSettings, Footprint, Settings, StoreSettings};
 
 /// The heading of the options about addresses, in the help.
 pub(super) const NETWORKING: &str = "Networking";
@@ -142,6 +142,7 @@ impl CommonOptions {
             quotas: !self.no_quota,
             webhooks: WebhookSettings::default(),
             password_cost: PasswordCost::default(),
+            footprint: Footprint::Whole,
         })
     }
 

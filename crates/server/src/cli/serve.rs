@@ -9,9 +9,9 @@ use domain::outbound::Reach;
 use domain::seal::ServiceKey;
 use domain::secret::OperatorKey;
 use domain::webhook::{self, HEADER_PREFIX, HEADER_PREFIX_BYTES_MAX};
-use service::Entropy;
 use service::nodes::Roles;
 use service::webhooks::WebhookSettings;
+use service::{Entropy, Purpose};
 
 use super::common::{CommonOptions, NETWORKING, STORE, check_base};
 use crate::config::{BusSettings, Settings, StoreSettings};
@@ -156,7 +156,7 @@ impl ServeOptions {
                 (None, Some(key)) => ServiceKey::of_text(key),
                 // Without the platform API no secret is encrypted. After a restart, only old cursors are
                 // invalid.
-                (None, None) => ServiceKey::new(Entropy::system().bytes()),
+                (None, None) => ServiceKey::new(Entropy::system().bytes(Purpose::Nonce)),
             },
             operator_key: operator_key.map(|key| check_operator_key(&key)).transpose()?,
             bus: self.bus(&store)?,

@@ -1,27 +1,117 @@
-//! The sandbox: a small world that is seeded once, and its description for developers.
+//! The sandbox: its worlds, how they begin, and their descriptions for developers.
 
-mod applications;
+mod archive;
+mod birth;
+mod hosted;
 mod notes;
 mod program;
-mod seed;
+mod snapshot;
+mod temporary;
 mod tls_entry;
 mod world;
+mod worlds;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use domain::secret::{ClientSecret, OperatorKey};
+use domain::Timestamp;
+use domain::secret::OperatorKey;
+use sandbox::WorldFile;
 
-use crate::Node;
+use crate::Settings;
+use birth::{Birth, BirthError};
 
+pub use temporary::TemporaryFolder;
 pub use world::{Start, World};
+pub use worlds::{WORLDS_MAX, Worlds};
 
-/// The operator's key of the world in `folder`. The first start generates it.
-///
-/// # Errors
-/// A sentence for the developer: the notes cannot be read or written.
-pub fn operator_key(folder: &Path) -> Result<OperatorKey, String> {
-    let notes = notes::open(folder)?;
-    OperatorKey::presented(&notes.operator_key).ok_or(format!("{} is damaged", notes::path(folder).display()))
+/// How `stagedoor dev` begins.
+#[derive(Debug)]
+pub struct Opening {
+    /// The settings of the main world.
+    settings: Settings,
+    /// The folder of this process.
+    root: TemporaryFolder,
+    birth: Birth,
+    /// The world file and its path, for the position of a mistake.
+    source: Option<(PathBuf, String)>,
+}
+
+/// What the options of `stagedoor dev` say about its world.
+#[derive(Debug)]
+pub struct WorldOptions<'a> {
+    /// The folder of the world.
+    pub folder: &'a Path,
+    /// `--seed`
+    pub seed: Option<u64>,
+    /// `--clock`
+    pub clock: Option<Timestamp>,
+    /// `--world`
+    pub world: Option<&'a Path>,
+    /// Whether the sandbox steers the clock. It does not with `--no-sandbox`.
+    pub steered: bool,
+}
+
+impl WorldOptions<'_> {
+    /// Reads the world file, and the notes of the folder; the first start makes them. Returns how the world
+    /// begins, and the key of the operator.
+    ///
+    /// # Errors
+    /// A sentence for the developer: the world file has a mistake, or the notes cannot be read or written.
+    pub fn read(&self) -> Result<(Beginning, OperatorKey), String> {
+        let source = self.world.map(|path| {
+            let read = std::fs::read_to_string(path);
+            read.map(|text| (path.to_owned(), text))
+                .map_err(|error| format!("--world {}: {error}", path.display()))
+        });
+        let source = source.transpose()?;
+        let file = source.as_ref().map(|(path, text)| {
+            WorldFile::parse(text).map_err(|error| format!("--world {}: {error}", path.display()))
+        });
+        let file = file.transpose()?;
+        let (notes, entropy) = notes::open(self.folder, self.seed, file.as_ref())?;
+        let key = OperatorKey::presented(&notes.operator_key)
+            .ok_or(format!("{} is damaged", notes::path(self.folder).display()))?;
+        let default = || WorldFile::of_default().map_err(|error| error.to_string());
+        let file = notes.world.clone().map_or_else(default, Ok)?;
+        let birth = Birth { file, notes, entropy, clock: self.clock, steered: self.steered };
+        Ok((Beginning { birth, source }, key))
+    }
+}
+
+/// How the main world begins.
+#[derive(Debug)]
+pub struct Beginning {
+    birth: Birth,
+    source: Option<(PathBuf, String)>,
+}
+
+impl Opening {
+    /// How `stagedoor dev` begins with these settings. `root` is the folder of this process.
+    pub fn new(settings: Settings, root: TemporaryFolder, beginning: Beginning) -> Self {
+        let Beginning { birth, source } = beginning;
+        Self { settings, root, birth, source }
+    }
+
+    /// The settings of the main world.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Starts the main world. Returns the worlds and the description of the main one.
+    ///
+    /// # Errors
+    /// A sentence for the developer.
+    pub async fn start(self) -> Result<(Arc<Worlds>, World), String> {
+        let Self { settings, root, birth, source } = self;
+        Worlds::start(settings, root, birth).await.map_err(|error| match (error, source) {
+            (BirthError::File(error), Some((path, text))) => {
+                format!("--world {}: {}", path.display(), error.located_in(&text))
+            }
+            (BirthError::File(error), None) => format!("failed to seed the world: {error}"),
+            (BirthError::Failed(error), _) => error,
+        })
+    }
 }
 
 /// Refuses a folder with a store of `stagedoor serve`, before anything is written to it.
@@ -36,22 +126,4 @@ pub fn check_folder(folder: &Path, store: &Path) -> Result<(), String> {
         ));
     }
     Ok(())
-}
-
-/// Seeds the world of a node, if it is new, and gives every user new tokens.
-///
-/// # Errors
-/// A sentence for the developer: the store or the notes fail.
-pub async fn seed(node: &Node, folder: &Path) -> Result<World, String> {
-    let notes = notes::open(folder)?;
-    seed::seed_world(node.service(), &notes)
-        .await
-        .map_err(|error| format!("failed to seed the world: {error}"))?;
-    if let Some(sandbox) = node.sandbox() {
-        for (client_id, secret) in &notes.client_secrets {
-            let secret = ClientSecret::presented(secret).ok_or("the notes of the world are damaged")?;
-            sandbox.remember_client_secret(client_id.clone(), secret);
-        }
-    }
-    World::describe(node, &notes).await.map_err(|error| format!("failed to describe the world: {error}"))
 }

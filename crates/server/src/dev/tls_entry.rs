@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::Node;
 
 /// What a program needs to reach the fixed hosts.
-#[derive(Serialize)]
+#[derive(Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct TlsEntry {
     /// The base URL for clients without a fixed host.

@@ -5,15 +5,14 @@ use std::fmt::Write;
 use std::path::Path;
 
 use commands::state_file::{self, RunningSandbox, StateFile};
+use domain::application::Application;
 use domain::{ChannelId, ClientId};
-use serde::Serialize;
+use sandbox::{KnownSecrets, PASSWORD, TokenPair, WorldFile};
+use serde::{Deserialize, Serialize};
 use service::sign_in::SignInRequest;
 use service::tokens::IssuedTokens;
 use service::{Error, Service};
 
-use super::applications::{APPLICATIONS, SeededApplication};
-use super::notes::Notes;
-use super::seed::{PASSWORD, PEOPLE};
 use super::tls_entry::TlsEntry;
 use crate::Node;
 use crate::hosts::exposure;
@@ -30,9 +29,11 @@ pub struct Start<'a> {
 
 /// Number of people in a row of the overview.
 const PEOPLE_IN_A_ROW: usize = 4;
+/// Maximum number of people that are described and get tokens.
+const PEOPLE_MAX: usize = 100;
 
 /// The description of a world: its addresses and every secret. Only a sandbox may be described.
-#[derive(Serialize)]
+#[derive(Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct World {
     /// A warning, if the address is not loopback.
@@ -44,21 +45,30 @@ pub struct World {
     operator_key: String,
     applications: Vec<ApplicationEntry>,
     users: Vec<UserEntry>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
     tls: Option<TlsEntry>,
+    /// The secrets of webhooks that the world file fixes, by client id.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    webhook_secrets: BTreeMap<String, String>,
 }
 
-#[derive(Serialize)]
+impl std::fmt::Debug for World {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "World({})", self.base_url)
+    }
+}
+
+#[derive(Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ApplicationEntry {
     name: String,
     client_id: String,
     client_secret: String,
     redirect_uris: Vec<String>,
-    scopes: Vec<&'static str>,
+    scopes: Vec<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct UserEntry {
     channel_id: String,
@@ -68,7 +78,7 @@ struct UserEntry {
     tokens: BTreeMap<String, TokenEntry>,
 }
 
-#[derive(Serialize)]
+#[derive(Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct TokenEntry {
     access_token: String,
@@ -76,40 +86,105 @@ struct TokenEntry {
 }
 
 impl World {
-    /// Creates new tokens of every person for every application, and collects the description.
-    pub(super) async fn describe(node: &Node, notes: &Notes) -> Result<Self, Error> {
+    /// Creates tokens of every person for every application, and collects the description. `secrets` are the
+    /// client secrets by client id.
+    pub(super) async fn describe(
+        node: &Node,
+        file: &WorldFile,
+        operator_key: &str,
+        secrets: &BTreeMap<String, String>,
+    ) -> Result<Self, Error> {
+        let service = node.service();
+        let mut applications = Vec::new();
+        for entry in &file.applications {
+            let found = service.application(&ClientId::stored(entry.client_id.clone())).await?;
+            // A kept world may have lost an application or a person.
+            applications.extend(found.map(|found| (entry, found)));
+        }
         let mut users = Vec::new();
-        for person in &PEOPLE {
-            let channel_id = ChannelId::stored(person.channel_id.to_owned());
+        for person in file.people.iter().take(PEOPLE_MAX) {
+            let channel_id = ChannelId::stored(person.channel_id.clone());
+            let Ok(channel) = service.channel(&channel_id).await else { continue };
             let mut tokens = BTreeMap::new();
-            for application in &APPLICATIONS {
-                let issued = sign_in(node.service(), application, &channel_id).await?;
-                tokens.insert(
-                    application.client_id.to_owned(),
-                    TokenEntry {
-                        access_token: issued.access.expose().to_owned(),
-                        refresh_token: issued.refresh.expose().to_owned(),
-                    },
-                );
+            for (entry, application) in &applications {
+                if let Some(pair) = token_pair(service, file, entry, application, &channel_id).await? {
+                    tokens.insert(entry.client_id.clone(), pair);
+                }
             }
             users.push(UserEntry {
-                channel_name: node.service().channel(&channel_id).await?.name,
-                channel_id: channel_id.to_string(),
-                login: person.channel_id.to_owned(),
-                password: PASSWORD.to_owned(),
+                channel_name: channel.name,
+                channel_id: person.channel_id.clone(),
+                login: person.login().to_owned(),
+                password: person.password().to_owned(),
                 tokens,
             });
         }
+        let entry = |(entry, found): &(&sandbox::ApplicationEntry, Application)| ApplicationEntry {
+            name: found.name.clone(),
+            client_id: entry.client_id.clone(),
+            client_secret: secrets.get(&entry.client_id).cloned().unwrap_or_default(),
+            redirect_uris: entry.redirect_uris.clone(),
+            scopes: found.scopes.iter().map(|scope| scope.name().to_owned()).collect(),
+        };
+        let applications = applications.iter().map(entry).collect();
+        let webhooks = file
+            .applications
+            .iter()
+            .filter_map(|entry| Some((entry.client_id.clone(), entry.webhook.as_ref()?.secret.clone()?)));
         Ok(Self {
             exposure: exposure(node.address()),
             base_url: node.base_url().to_owned(),
             auth_url: node.base_url().to_owned(),
             platform_url: node.platform_url(),
-            operator_key: notes.operator_key.clone(),
-            applications: APPLICATIONS.iter().map(|application| entry(application, notes)).collect(),
+            operator_key: operator_key.to_owned(),
+            applications,
             users,
             tls: TlsEntry::of(node),
+            webhook_secrets: webhooks.collect(),
         })
+    }
+
+    /// A warning, if the address is not loopback.
+    pub fn exposure(&self) -> Option<&str> {
+        self.exposure.as_deref()
+    }
+
+    /// The URL of the sandbox for clients.
+    pub fn base_url(&self) -> &str {
+        &self.base_url
+    }
+
+    /// The same world behind a node, with its operator key.
+    pub(super) fn behind(&self, node: &Node, operator_key: &str) -> Self {
+        Self {
+            exposure: exposure(node.address()),
+            base_url: node.base_url().to_owned(),
+            auth_url: node.base_url().to_owned(),
+            platform_url: node.platform_url(),
+            operator_key: operator_key.to_owned(),
+            tls: TlsEntry::of(node),
+            ..self.clone()
+        }
+    }
+
+    /// The secrets of the world that its service has only as hashes.
+    pub(super) fn known_secrets(&self, client_secrets: BTreeMap<String, String>) -> KnownSecrets {
+        let changed = |user: &&UserEntry| user.password != PASSWORD;
+        let passwords = self.users.iter().filter(changed);
+        let pairs = self.users.iter().flat_map(|user| {
+            user.tokens.iter().map(|(client_id, tokens)| TokenPair {
+                channel_id: user.channel_id.clone(),
+                client_id: client_id.clone(),
+                access_token: tokens.access_token.clone(),
+                refresh_token: tokens.refresh_token.clone(),
+            })
+        });
+        KnownSecrets {
+            passwords: passwords.map(|user| (user.channel_id.clone(), user.password.clone())).collect(),
+            client_secrets,
+            webhook_secrets: self.webhook_secrets.clone(),
+            tokens: pairs.collect(),
+        }
     }
 
     /// Writes the state file, by which commands find the sandbox. It is removed when the returned value is
@@ -204,30 +279,38 @@ impl World {
     }
 }
 
-fn entry(application: &SeededApplication, notes: &Notes) -> ApplicationEntry {
-    ApplicationEntry {
-        name: application.client_id.to_owned(),
-        client_id: application.client_id.to_owned(),
-        client_secret: notes.client_secrets.get(application.client_id).cloned().unwrap_or_default(),
-        redirect_uris: application.redirect_uris().iter().map(|uri| (*uri).to_owned()).collect(),
-        scopes: application.scopes().iter().map(domain::Scope::name).collect(),
+/// The tokens of a person for an application: those of the file, else new ones. An application without a
+/// redirect address gets none.
+async fn token_pair(
+    service: &Service,
+    file: &WorldFile,
+    entry: &sandbox::ApplicationEntry,
+    application: &Application,
+    channel_id: &ChannelId,
+) -> Result<Option<TokenEntry>, Error> {
+    let of_file =
+        |pair: &&TokenPair| pair.channel_id == channel_id.as_str() && pair.client_id == entry.client_id;
+    if let Some(pair) = file.tokens.iter().find(of_file) {
+        let TokenPair { access_token, refresh_token, .. } = pair.clone();
+        return Ok(Some(TokenEntry { access_token, refresh_token }));
     }
+    let Some(redirect_uri) = entry.redirect_uris.first() else { return Ok(None) };
+    let issued = sign_in(service, application.clone(), redirect_uri.clone(), channel_id).await?;
+    Ok(Some(TokenEntry {
+        access_token: issued.access.expose().to_owned(),
+        refresh_token: issued.refresh.expose().to_owned(),
+    }))
 }
 
 /// Performs a whole sign-in without its pages.
 async fn sign_in(
     service: &Service,
-    application: &SeededApplication,
+    application: Application,
+    redirect_uri: String,
     user: &ChannelId,
 ) -> Result<IssuedTokens, Error> {
     const STATE: &str = "sandbox";
-    let client_id = ClientId::stored(application.client_id.to_owned());
-    let application_now = service
-        .application(&client_id)
-        .await?
-        .ok_or(Error::Internal("the application of the sandbox is gone"))?;
-    let redirect_uri = application.redirect_uris()[0].to_owned();
-    let asked = SignInRequest { application: application_now, redirect_uri, state: STATE.to_owned() };
+    let asked = SignInRequest { application, redirect_uri, state: STATE.to_owned() };
     let code = service.consent(&asked, user).await?;
     service.exchange_code(&asked.application, code.expose(), STATE).await
 }

@@ -12,7 +12,7 @@ use crate::channel::channels::not_found;
 use crate::live::lives::{check_category, setting_of};
 use crate::platform::idempotency::{self, IdempotencyKey};
 use crate::work::Work;
-use crate::{Error, Service};
+use crate::{Error, Purpose, Service};
 
 /// A change of a broadcast setting. Absent fields stay.
 #[derive(Clone, Debug)]
@@ -106,7 +106,8 @@ impl Service {
     }
 
     fn sealed_stream_key(&self, channel: &ChannelId) -> String {
-        self.key().seal(&subject(channel), StreamKey::generate(self.random()).expose(), self.random())
+        let key = StreamKey::generate(self.random(Purpose::StreamKey));
+        self.key().seal(&subject(channel), key.expose(), self.random(Purpose::Nonce))
     }
 }
 

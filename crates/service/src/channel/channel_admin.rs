@@ -11,7 +11,7 @@ use crate::cluster::housekeeping::SWEEP_ROWS_MAX;
 use crate::identity::tokens::end_tokens;
 use crate::live::lives;
 use crate::work::Work;
-use crate::{Error, Service};
+use crate::{Error, Purpose, Service};
 
 /// How long after the deletion of a channel a write that began before the deletion may still commit.
 const WRITES_END_AFTER_MS: i64 = 10_000;
@@ -102,7 +102,8 @@ impl Service {
     /// of the channel then. A missing channel is no error.
     pub async fn delete_channel(&self, channel: &ChannelId) -> Result<(), Error> {
         let (id, now) = (channel.clone(), self.now());
-        let alias = ChannelId::stored(format!("deleted-{}", ChannelId::generate(now, self.random())));
+        let alias = ChannelId::generate(now, self.random(Purpose::Alias));
+        let alias = ChannelId::stored(format!("deleted-{alias}"));
         let until = MessageId::bound_at(now.plus_ms(WRITES_END_AFTER_MS + CLOCK_SKEW_MAX_MS));
         let deleted = self
             .write(async move |work: &mut Work<'_>| {

@@ -9,7 +9,7 @@ use store::queries::nodes::NodeRecord;
 use crate::cluster::node_state::NodeState;
 pub use crate::cluster::node_state::{DISK_FULL_HOLD_MS, Membership, Roles};
 use crate::work::Work;
-use crate::{Error, Service};
+use crate::{Error, Purpose, Service};
 
 /// A node gets new sessions while its last heartbeat is no older than this, in milliseconds: two heartbeats
 /// and the deadline of a slow one.
@@ -96,7 +96,7 @@ impl Service {
         let (node, seen_after) = (self.node().clone(), self.now().plus_ms(-TAKES_SESSIONS_MS));
         let others =
             self.read(async move |tx: &mut Tx| Ok(tx.session_bases(&node, seen_after).await?)).await?;
-        let chosen = usize::from_be_bytes(self.random()).checked_rem(others.len());
+        let chosen = usize::from_be_bytes(self.random(Purpose::NodeChoice)).checked_rem(others.len());
         chosen
             .and_then(|chosen| others.into_iter().nth(chosen))
             .or_else(|| own.cloned())

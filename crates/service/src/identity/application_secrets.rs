@@ -12,7 +12,7 @@ use crate::channel::channels::not_found;
 use crate::identity::application_life::{USES_PER_TRANSACTION, irrecoverable_since};
 use crate::platform::idempotency::{self, IdempotencyKey, StoredAnswer};
 use crate::work::Work;
-use crate::{Error, Service};
+use crate::{Error, Purpose, Service};
 
 /// A client secret, sealed with the service key.
 struct SealedSecret(String);
@@ -31,7 +31,7 @@ impl Service {
     /// The row of a secret, with a new id.
     pub(crate) fn new_secret(&self, secret: &ClientSecret) -> NewSecret {
         NewSecret {
-            secret_id: ApplicationSecretId::generate(self.now(), self.random()),
+            secret_id: ApplicationSecretId::generate(self.now(), self.random(Purpose::ClientSecret)),
             hash: secret.hash(),
             last_characters: secret.last_characters(),
         }
@@ -47,9 +47,9 @@ impl Service {
         client_id: &ClientId,
         key: Option<IdempotencyKey>,
     ) -> Result<ClientSecret, Error> {
-        let secret = ClientSecret::generate(self.random());
+        let secret = ClientSecret::generate(self.random(Purpose::ClientSecret));
         let subject = format!("secret of {client_id}");
-        let sealed = self.key().seal(&subject, secret.expose(), self.random());
+        let sealed = self.key().seal(&subject, secret.expose(), self.random(Purpose::Nonce));
         let (client_id, new) = (client_id.clone(), self.new_secret(&secret));
         let earlier = self
             .write(async move |work: &mut Work<'_>| {

@@ -9,7 +9,7 @@ use store::{StoreError, Tx};
 use crate::identity::application_life::irrecoverable_since;
 use crate::realtime::subscriptions;
 use crate::work::Work;
-use crate::{Error, Service};
+use crate::{Error, Purpose, Service};
 
 /// The registration of an application.
 #[derive(Clone, Debug)]
@@ -62,7 +62,7 @@ impl Service {
         if self.is_being_deleted(&record.client_id).await? {
             return Err(Invalid::new("clientId", Rule::BeingDeleted).into());
         }
-        let secret = ClientSecret::generate(self.random());
+        let secret = ClientSecret::generate(self.random(Purpose::ClientSecret));
         let new_secret = self.new_secret(&secret);
         let created = self
             .write(async move |work: &mut Work<'_>| {

@@ -8,7 +8,7 @@ use argon2::password_hash::{PasswordHasher, PasswordVerifier, phc::PasswordHash}
 use argon2::{Algorithm, Argon2, Params, Version};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::{Clock, Entropy};
+use crate::{Clock, Entropy, Purpose};
 
 /// Maximum number of hashes that run at the same time. Each takes 19 MiB and a core for some tens of
 /// milliseconds.
@@ -120,7 +120,7 @@ async fn run_blocking<T: Send + 'static>(
 }
 
 fn hash(entropy: &Entropy, cost: PasswordCost, password: &str) -> String {
-    let salt: [u8; 16] = entropy.bytes();
+    let salt: [u8; 16] = entropy.bytes(Purpose::Salt);
     // The parameters are within their bounds and the salt has the right length, so hashing cannot fail. An
     // empty hash would match no password.
     let params = Params::new(cost.memory_kib, cost.passes, Params::DEFAULT_P_COST, None).unwrap_or_default();

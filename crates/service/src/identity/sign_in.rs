@@ -14,7 +14,7 @@ use store::queries::tokens::NewCode;
 
 use crate::identity::password::Busy;
 use crate::work::Work;
-use crate::{Error, Service};
+use crate::{Error, Purpose, Service};
 
 /// A sign-in that an application asked for. Its client id and redirect address are registered.
 #[derive(Clone, Debug)]
@@ -121,7 +121,7 @@ impl Service {
         channel: ChannelId,
         password_hash: String,
     ) -> Result<Option<BrowserToken>, Error> {
-        let token = BrowserToken::generate(self.random());
+        let token = BrowserToken::generate(self.random(Purpose::Browser));
         let (hash, expires_at) = (token.hash(), self.now().plus_ms(BROWSER_SESSION_LIFETIME_MS));
         let opened = self
             .write(async move |work: &mut Work<'_>| {
@@ -166,8 +166,8 @@ impl Service {
     /// [`Refusal::InvalidToken`] when the user was barred after the request was checked,
     /// [`Refusal::NotFound`] when the application was deleted after it.
     pub async fn consent(&self, request: &SignInRequest, user: &ChannelId) -> Result<AuthCode, Error> {
-        let code = AuthCode::generate(self.random());
-        let family = TokenFamily(AuthCode::generate(self.random()).hash().as_str().to_owned());
+        let code = AuthCode::generate(self.random(Purpose::Code));
+        let family = TokenFamily(AuthCode::generate(self.random(Purpose::Code)).hash().as_str().to_owned());
         let (hash, state) = (code.hash(), SecretHash::of(&request.state));
         let (request, user) = (request.clone(), user.clone());
         self.write(async move |work: &mut Work<'_>| {

@@ -10,7 +10,7 @@ use store::Tx;
 use store::queries::tokens::{NewToken, StoredCredential, Trace};
 
 use crate::work::Work;
-use crate::{Error, Service};
+use crate::{Error, Purpose, Service};
 
 const MALFORMED: Refusal = Refusal::InvalidToken(TokenFault::Malformed(Credential::RefreshToken));
 
@@ -46,9 +46,33 @@ impl Service {
         code: &str,
         state: &str,
     ) -> Result<IssuedTokens, Error> {
+        self.exchange_code_for_pair(application, code, state, self.new_pair()).await
+    }
+
+    /// Exchanges a code for these tokens, such as the tokens in the world file of a sandbox.
+    ///
+    /// # Errors
+    /// As [`exchange_code`](Self::exchange_code); the store's when one of the tokens exists.
+    pub async fn exchange_code_for(
+        &self,
+        application: &Application,
+        code: &str,
+        state: &str,
+        access: AccessToken,
+        refresh: RefreshToken,
+    ) -> Result<IssuedTokens, Error> {
+        self.exchange_code_for_pair(application, code, state, Pair { access, refresh }).await
+    }
+
+    async fn exchange_code_for_pair(
+        &self,
+        application: &Application,
+        code: &str,
+        state: &str,
+        pair: Pair,
+    ) -> Result<IssuedTokens, Error> {
         let code = AuthCode::presented(code).ok_or(Refusal::BadCode(CodeFault::Unknown))?.hash();
         let state = SecretHash::of(state);
-        let pair = self.new_pair();
         let (application, hashes) = (application.clone(), pair.hashes());
         let outcome = self
             .write(async move |work: &mut Work<'_>| {
@@ -155,7 +179,10 @@ impl Service {
     }
 
     fn new_pair(&self) -> Pair {
-        Pair { access: AccessToken::generate(self.random()), refresh: RefreshToken::generate(self.random()) }
+        Pair {
+            access: AccessToken::generate(self.random(Purpose::Token)),
+            refresh: RefreshToken::generate(self.random(Purpose::Token)),
+        }
     }
 }
 

@@ -29,6 +29,11 @@ impl Service {
         Ok(self.categories_now().await?.search(query, size))
     }
 
+    /// Returns every category, in no particular order.
+    pub async fn categories(&self) -> Result<Vec<Arc<Category>>, Error> {
+        Ok(self.categories_now().await?.all())
+    }
+
     /// Reads all categories into memory for later searches.
     pub async fn read_categories(&self) -> Result<(), Error> {
         self.categories_now().await.map(drop)

@@ -261,6 +261,12 @@ impl Chunk {
 }
 
 impl Snapshot {
+    /// Returns every category.
+    pub(crate) fn all(&self) -> Vec<Arc<Category>> {
+        let entries = self.chunks.iter().flat_map(|chunk| &chunk.entries);
+        entries.map(|entry| entry.category.clone()).collect()
+    }
+
     /// Returns the first `size` categories whose name contains `query`: exact matches, then prefixes,
     /// then substrings.
     pub(crate) fn search(&self, query: &str, size: usize) -> Vec<Arc<Category>> {

@@ -26,7 +26,7 @@ use crate::live::watching;
 use crate::platform::channel_events;
 use crate::platform::idempotency::{self, IdempotencyKey};
 use crate::work::Work;
-use crate::{Error, Service};
+use crate::{Error, Purpose, Service};
 
 pub use entries::{BATCH_MAX, ChannelEvent, Entry, KeyedEntry};
 use entries::{Prepared, PreparedEntry};
@@ -231,7 +231,7 @@ async fn apply_event(
             return channel_events::subscribe_paid(work, channel, paid, key).await;
         }
         ChannelEvent::Claim(request) => {
-            let claim = request.into_claim(work.now(), work.random());
+            let claim = request.into_claim(work.now(), work.random(Purpose::Claim));
             drops::claim(work, &claim, key).await?;
         }
         // `apply` has posted the message.

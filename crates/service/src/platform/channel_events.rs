@@ -14,7 +14,7 @@ use store::Tx;
 use crate::channel::channels::not_found;
 use crate::platform::idempotency::{self, IdempotencyKey};
 use crate::work::Work;
-use crate::{Error, Service};
+use crate::{Error, Purpose, Service};
 
 /// The smallest and the largest `tierNo` (`docs/spec/channels.md#subscribers`).
 pub const TIERS: (i64, i64) = (1, 2);
@@ -102,7 +102,7 @@ pub(crate) async fn donate(
         return Ok(None);
     }
     let donation = donation_event(work, &channel, donation).await?;
-    let id = MessageId::generate(now, work.random());
+    let id = MessageId::generate(now, work.random(Purpose::Event));
     work.insert_donation(&id, &channel, &donation, &json(&donation.emojis), now).await?;
     publish(work, channel, EventKind::Donation(donation));
     Ok(Some(id))

@@ -18,7 +18,7 @@ use store::queries::lost_events::LostEvents;
 
 use crate::realtime::event_batches::OwnBatch;
 use crate::realtime::lost_events::{LOST_EVENTS_KNOWN_WITHIN, STAMPED_BEFORE_MS};
-use crate::{Error, Service};
+use crate::{Error, Purpose, Service};
 
 /// How long a node collects settled batches before it deletes them together.
 pub const SETTLE_EVERY: Duration = Duration::from_millis(100);
@@ -40,7 +40,7 @@ impl Service {
             return None;
         }
         let created_at = self.now();
-        let batch_id = BatchId::generate(created_at, self.random());
+        let batch_id = BatchId::generate(created_at, self.random(Purpose::Batch));
         Some(self.0.event_outbox.begin(batch_id, self.node().clone(), created_at))
     }
 

@@ -11,7 +11,7 @@ use store::queries::sessions::TakenUrl;
 pub use crate::realtime::undelivered_changes::SessionChanges;
 use crate::run_to_completion::run_to_completion;
 use crate::work::Work;
-use crate::{Error, Page, Service};
+use crate::{Error, Page, Purpose, Service};
 
 /// The close reason of a session whose peer disconnected during the handshake.
 const ABANDONED: &str = "transport_closed";
@@ -97,7 +97,7 @@ impl Service {
         owner: SessionOwner,
         secret: Option<ApplicationSecretId>,
     ) -> Result<SessionUrlToken, Error> {
-        let token = SessionUrlToken::generate(self.random());
+        let token = SessionUrlToken::generate(self.random(Purpose::SessionUrl));
         let (hash, expires_at) = (token.hash(), self.now().plus_ms(SESSION_URL_LIFETIME_MS));
         self.write(async move |work: &mut Work<'_>| {
             // This check only gives an early answer. The handshake checks again, under the owner's lock.
@@ -137,7 +137,7 @@ impl Service {
     async fn register_session(&self, token: &str) -> Result<ConnectedSession, Error> {
         let hash = presented(token)?.hash();
         let (now, node) = (self.now(), self.node().clone());
-        let session_key = SessionKey::generate(now, self.random());
+        let session_key = SessionKey::generate(now, self.random(Purpose::Session));
         let key = session_key.clone();
         if self.0.used_urls.contains(&hash) {
             return Err(Refusal::Unauthorized(CredentialFault::SessionUrlUsed).into());

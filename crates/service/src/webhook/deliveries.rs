@@ -23,7 +23,7 @@ use tokio::sync::watch;
 
 use crate::webhook::webhooks::webhook_of;
 use crate::work::Work;
-use crate::{Error, Service};
+use crate::{Error, Purpose, Service};
 
 /// Maximum number of results that one transaction records.
 pub const RECORDS_AT_ONCE: usize = 128;
@@ -212,8 +212,10 @@ impl Service {
         reports.sort_by(|a, b| order(&a.key).cmp(&order(&b.key)));
         let mut recorded = Vec::with_capacity(reports.len());
         for some in reports.chunks(RECORDS_AT_ONCE) {
-            let batch: Vec<_> =
-                some.iter().map(|report| (report.clone(), u16::from_le_bytes(self.random()))).collect();
+            let batch: Vec<_> = some
+                .iter()
+                .map(|report| (report.clone(), u16::from_le_bytes(self.random(Purpose::Jitter))))
+                .collect();
 
             let (nexts, disabled) =
                 self.write(async move |work: &mut Work<'_>| record(work, &batch).await).await?;

@@ -15,7 +15,7 @@ pub use store::queries::webhooks::{Webhook, WebhookNotice};
 use crate::platform::idempotency::{self, IdempotencyKey, StoredAnswer};
 pub use crate::webhook::webhook_settings::WebhookSettings;
 use crate::work::Work;
-use crate::{Error, Service};
+use crate::{Error, Purpose, Service};
 
 /// Maximum number of notices shown with a webhook.
 const NOTICES_SHOWN: i64 = 20;
@@ -97,9 +97,9 @@ impl Service {
         alter: impl FnOnce(Webhook, Timestamp) -> Result<Option<Webhook>, Error> + Send + 'static,
     ) -> Result<(WebhookDetails, Option<WebhookSecret>), Error> {
         let (client_id, now) = (client_id.clone(), self.now());
-        let made_id = WebhookId::generate(now, self.random());
+        let made_id = WebhookId::generate(now, self.random(Purpose::Webhook));
         let (secret, sealed) = self.sealed_webhook_secret(&made_id, None);
-        let secret_id = WebhookSecretId::generate(now, self.random());
+        let secret_id = WebhookSecretId::generate(now, self.random(Purpose::Webhook));
         let (details, made) = self
             .write(async move |work: &mut Work<'_>| {
                 lock(work, &client_id).await?;
@@ -164,7 +164,8 @@ impl Service {
         let webhook_id = self.webhook_details(client_id).await?.webhook.webhook_id;
         let (secret, sealed) = self.sealed_webhook_secret(&webhook_id, given);
         let (client_id, now) = (client_id.clone(), self.now());
-        let (id, secret_id) = (webhook_id.clone(), WebhookSecretId::generate(now, self.random()));
+        let (id, secret_id) =
+            (webhook_id.clone(), WebhookSecretId::generate(now, self.random(Purpose::Webhook)));
         let added = AddedSecret { secret_id, sealed };
         let (details, earlier) = self
             .write(async move |work: &mut Work<'_>| {
@@ -267,8 +268,8 @@ impl Service {
         webhook_id: &WebhookId,
         given: Option<WebhookSecret>,
     ) -> (WebhookSecret, String) {
-        let secret = given.unwrap_or_else(|| WebhookSecret::generate(self.random()));
-        let sealed = self.key().seal(&subject(webhook_id), secret.expose(), self.random());
+        let secret = given.unwrap_or_else(|| WebhookSecret::generate(self.random(Purpose::Webhook)));
+        let sealed = self.key().seal(&subject(webhook_id), secret.expose(), self.random(Purpose::Nonce));
         (secret, sealed)
     }
 }

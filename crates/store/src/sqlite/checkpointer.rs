@@ -106,7 +106,7 @@ mod tests {
         let path = folder.path().join("a.db");
         let mut writer = SqliteConnection::open_for_writing(&path).unwrap();
         writer.execute("CREATE TABLE a (b TEXT)", &[]).unwrap();
-        let wal = Wal::open(&path, &mut writer).unwrap();
+        let wal = Wal::open(&path, &mut writer, true).unwrap();
         let (mut scheduler, checkpointer) = pair(&wal);
         drop(checkpointer);
         let bytes = || std::fs::metadata(&path).unwrap().len();

@@ -5,12 +5,16 @@ use std::collections::hash_map::Entry;
 use std::ffi::c_int;
 use std::path::Path;
 
+use rusqlite::backup::{Backup, StepResult};
 use rusqlite::hooks;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{CachedStatement, InterruptHandle, OpenFlags, ToSql, ffi};
 
 use crate::migrate::{self, Applied, Migration};
 use crate::{Row, StoreError, Value};
+
+/// Copies all pages in one step.
+const ALL_PAGES: c_int = -1;
 
 /// Prepared statements that a connection keeps: more than the service has.
 const STATEMENT_CACHE: usize = 256;
@@ -46,6 +50,12 @@ const SETUP_CHECKPOINTS: &str = "
     PRAGMA wal_autocheckpoint = 0;
     PRAGMA cache_size = 10;
 ";
+
+/// A writer and a checkpointer whose file does not outlive the process.
+const SETUP_UNSYNCED: &str = "PRAGMA synchronous = OFF;";
+
+/// A file that is copied from another one. Nobody reads an incomplete copy.
+const SETUP_COPY: &str = "PRAGMA synchronous = OFF; PRAGMA journal_mode = OFF;";
 
 /// A reader: 1 MiB of cache, and no writing.
 const SETUP_READER: &str = "
@@ -104,6 +114,25 @@ impl SqliteConnection {
         let connection = open(path).map_err(|error| unopened(path, error))?;
         connection.execute_batch(SETUP_CHECKPOINTS).map_err(|error| unopened(path, error))?;
         Ok(Self::new(connection))
+    }
+
+    /// Turns the syncs of this connection off.
+    pub(super) fn stop_syncing(&self) -> Result<(), StoreError> {
+        self.sqlite.execute_batch(SETUP_UNSYNCED).map_err(|error| running(error, SETUP_UNSYNCED))
+    }
+
+    /// Copies the committed data into a new file. Writes go on meanwhile.
+    pub(super) fn copy_to(&self, path: &Path) -> Result<(), StoreError> {
+        let copy = || -> rusqlite::Result<StepResult> {
+            let mut copy = rusqlite::Connection::open(path)?;
+            copy.execute_batch(SETUP_COPY)?;
+            Backup::new(&self.sqlite, &mut copy)?.step(ALL_PAGES)
+        };
+        match copy() {
+            Ok(StepResult::Done) => Ok(()),
+            Ok(_) => Err(StoreError::Busy("another process holds the data file")),
+            Err(error) => Err(running(error, "")),
+        }
     }
 
     /// Calls `on_commit` after every commit, with the number of pages in the write-ahead log.

@@ -21,13 +21,15 @@ pub(super) struct Wal {
     has_unsynced: Arc<AtomicBool>,
     /// A sync failed, so pages of the log may be missing on the disk.
     needs_repair: bool,
+    /// Whether commits are synced.
+    syncs: bool,
 }
 
 impl Wal {
     /// The log of the writer's connection, which has read or written before. SQLite keeps the file while any
     /// connection to the database is open. Its locks are on other files, so opening and closing this file
     /// releases none of them.
-    pub fn open(database: &Path, writer: &mut SqliteConnection) -> Result<Self, StoreError> {
+    pub fn open(database: &Path, writer: &mut SqliteConnection, syncs: bool) -> Result<Self, StoreError> {
         let mut name = database.as_os_str().to_owned();
         name.push("-wal");
         let file = File::open(&name)
@@ -38,7 +40,7 @@ impl Wal {
             counted.store(pages, Ordering::Relaxed);
             unsynced.store(true, Ordering::Relaxed);
         })?;
-        Ok(Self { file, pages, has_unsynced, needs_repair: false })
+        Ok(Self { file, pages, has_unsynced, needs_repair: false, syncs })
     }
 
     /// The number of pages in the log after the last commit.
@@ -48,7 +50,7 @@ impl Wal {
 
     /// Syncs the commits since the last sync, if there are any.
     pub fn sync(&mut self) -> Result<(), StoreError> {
-        if !self.has_unsynced.swap(false, Ordering::Relaxed) {
+        if !self.has_unsynced.swap(false, Ordering::Relaxed) || !self.syncs {
             return Ok(());
         }
         self.file.sync_data().map_err(|error| {
@@ -83,7 +85,7 @@ mod tests {
         let path = folder.path().join("a.db");
         let mut writer = SqliteConnection::open_for_writing(&path).unwrap();
         writer.execute("CREATE TABLE a (b TEXT)", &[]).unwrap();
-        let mut wal = Wal::open(&path, &mut writer).unwrap();
+        let mut wal = Wal::open(&path, &mut writer, true).unwrap();
         // This device cannot be synced.
         wal.file = File::open("/dev/full").unwrap();
         wal.sync().expect("nothing was written");

@@ -15,6 +15,7 @@ use std::time::Duration;
 use domain::Refusal;
 use domain::client_address::AddressBlock;
 use domain::limits::{ACCOUNT_DELAY_MAX, ACCOUNT_QUOTA, FAILURE_QUOTA, SLOWED_QUOTA};
+use service::Purpose;
 use service::quotas::Counted;
 
 use crate::quota::{Charged, block};
@@ -62,7 +63,7 @@ impl<'a> Guess<'a> {
         if !delay.is_zero() {
             let slowed = charged.take(web, Counted::SlowedAccount, (login, block), SLOWED_QUOTA);
             slowed.inspect_err(|_| guess.refund())?;
-            clock.sleep(jittered(delay, web.service().entropy().bytes())).await;
+            clock.sleep(jittered(delay, web.service().entropy().bytes(Purpose::Jitter))).await;
         }
         Ok(guess)
     }

@@ -12,6 +12,7 @@ use axum::response::Response;
 use domain::limits::STATE_BYTES_MAX;
 use domain::secret::BrowserToken;
 use http::{HeaderMap, header};
+use service::Purpose;
 use service::sign_in::SignInRequest;
 
 use super::flow::{self, Browser, Decision, Step, Stop};
@@ -243,7 +244,7 @@ impl<'a> Visit<'a> {
     }
 
     fn new_browser(&self) -> Browser {
-        let token = BrowserToken::generate(self.web.service().entropy().bytes());
+        let token = BrowserToken::generate(self.web.service().entropy().bytes(Purpose::Browser));
         Browser { token, new: true, person: None }
     }
 

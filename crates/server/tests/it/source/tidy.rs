@@ -16,6 +16,8 @@ const EXPOSE: &[&str] = &[
     "sandbox/src/http/environment.rs",
     "sandbox/src/http/tokens.rs",
     "sandbox/src/overview.rs",
+    "sandbox/src/world_file/load.rs",
+    "server/src/dev/hosted.rs",
     "server/src/dev/notes.rs",
     "server/src/dev/world.rs",
     "service/src/identity/application_secrets.rs",

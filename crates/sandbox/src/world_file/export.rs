@@ -1,0 +1,347 @@
+//! Reads the world of a running service as a world file.
+
+use std::collections::BTreeMap;
+
+use domain::channel::SubscriberSort;
+use domain::chat_settings::ChatSettings;
+use domain::drops::FulfillmentState;
+use domain::{ChannelId, Refusal, Scope};
+use service::channel_admin::{ChannelDetails, ChannelFilter};
+use service::drops::{ClaimFilter, ClaimQuery, Publisher};
+use service::lives::LiveListing;
+use service::{Error, Page, Service};
+
+use super::model::{
+    ApplicationEntry, BroadcastEntry, CampaignEntry, CategoryEntry, ChatEntry, ClaimEntry, FollowEntry,
+    LiveEntry, ManagerEntry, OrganizationEntry, PersonEntry, RewardEntry, SubscriptionEntry, TokenPair,
+    WebhookEntry, WorldFile,
+};
+
+/// Number of rows that one query reads.
+const PAGE_ROWS: i64 = 100;
+/// Maximum number of people whose order is kept.
+const PEOPLE_MAX: i64 = 100_000;
+
+/// The secrets of a world that its service has only as hashes.
+#[derive(Clone, Default)]
+pub struct KnownSecrets {
+    /// Passwords by channel id.
+    pub passwords: BTreeMap<String, String>,
+    /// Client secrets by client id.
+    pub client_secrets: BTreeMap<String, String>,
+    /// Secrets of webhooks by client id.
+    pub webhook_secrets: BTreeMap<String, String>,
+    /// Pairs of tokens.
+    pub tokens: Vec<TokenPair>,
+}
+
+impl std::fmt::Debug for KnownSecrets {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("KnownSecrets")
+    }
+}
+
+impl WorldFile {
+    /// The world of a service. Chat messages, restrictions, sessions and webhook messages are not part of it.
+    ///
+    /// # Errors
+    /// The service failed.
+    pub async fn of(service: &Service, known: &KnownSecrets) -> Result<Self, Error> {
+        let mut file = Self::default();
+        file.read_categories(service).await?;
+        file.read_people(service, known).await?;
+        file.read_drops(service).await?;
+        file.read_applications(service, known).await?;
+        let (people, applications) = (file.people_by_id(), &file.applications);
+        let stands = |pair: &&TokenPair| {
+            let application = applications.iter().find(|entry| entry.client_id == pair.client_id);
+            people.contains_key(pair.channel_id.as_str())
+                && application.is_some_and(|entry| !entry.redirect_uris.is_empty())
+        };
+        let mut tokens = Vec::new();
+        for pair in known.tokens.iter().filter(stands) {
+            // A token that has ended would live again.
+            if service.authenticate_user(&pair.access_token).await.is_ok() {
+                tokens.push(pair.clone());
+            }
+        }
+        file.tokens = tokens;
+        Ok(file)
+    }
+
+    async fn read_categories(&mut self, service: &Service) -> Result<(), Error> {
+        let mut all = service.categories().await?;
+        all.sort_by(|a, b| a.category_id.cmp(&b.category_id));
+        self.categories = all
+            .iter()
+            .map(|category| CategoryEntry {
+                category_id: category.category_id.to_string(),
+                category_type: category.category_type.name().to_owned(),
+                category_value: category.category_value.clone(),
+                poster_image_url: category.poster_image_url.clone(),
+            })
+            .collect();
+        Ok(())
+    }
+
+    async fn read_people(&mut self, service: &Service, known: &KnownSecrets) -> Result<(), Error> {
+        let order: BTreeMap<ChannelId, usize> =
+            (service.people(PEOPLE_MAX).await?.into_iter().map(|person| person.channel_id))
+                .zip(0..)
+                .collect();
+        let mut channels = all_channels(service).await?;
+        channels.sort_by_key(|channel| order.get(&channel.channel_id).copied().unwrap_or(usize::MAX));
+        let lives = all_lives(service).await?;
+        for channel in channels {
+            let id = channel.channel_id.clone();
+            self.people.push(person(service, channel, lives.get(&id), known).await?);
+            self.read_relations(service, id).await?;
+        }
+        Ok(())
+    }
+
+    async fn read_relations(&mut self, service: &Service, id: ChannelId) -> Result<(), Error> {
+        let channel_id = id.to_string();
+        for page in 0.. {
+            let page = Page { size: PAGE_ROWS, page };
+            let found = service.followers(id.clone(), page, false).await?.items;
+            let is_last = (found.len() as i64) < PAGE_ROWS;
+            self.follows.extend(found.into_iter().map(|follower| FollowEntry {
+                channel_id: channel_id.clone(),
+                follower_channel_id: follower.channel_id.to_string(),
+                created_date: Some(follower.created_at.rfc3339()),
+            }));
+            if is_last {
+                break;
+            }
+        }
+        for page in 0.. {
+            let page = Page { size: PAGE_ROWS, page };
+            let found = service.subscribers(id.clone(), SubscriberSort::Recent, page, false).await?.items;
+            let is_last = (found.len() as i64) < PAGE_ROWS;
+            self.subscriptions.extend(found.into_iter().map(|subscriber| SubscriptionEntry {
+                channel_id: channel_id.clone(),
+                subscriber_channel_id: subscriber.channel_id.to_string(),
+                tier_no: subscriber.tier_no,
+                tier_name: None,
+                month: subscriber.month,
+                created_date: Some(subscriber.created_at.rfc3339()),
+            }));
+            if is_last {
+                break;
+            }
+        }
+        // The first one is the owner.
+        self.managers.extend(service.managers(id).await?.into_iter().skip(1).map(|manager| ManagerEntry {
+            channel_id: channel_id.clone(),
+            manager_channel_id: manager.channel_id.to_string(),
+            user_role: manager.role.name().to_owned(),
+        }));
+        Ok(())
+    }
+
+    async fn read_applications(&mut self, service: &Service, known: &KnownSecrets) -> Result<(), Error> {
+        let mut next = None;
+        loop {
+            let page = service.applications(None, PAGE_ROWS, next.as_deref()).await?;
+            for life in page.applications.into_iter().filter(|life| life.deleted_at.is_none()) {
+                let client_id = &life.application.client_id;
+                let redirect_uris = service.application_details(client_id).await?.redirect_uris;
+                let webhook = webhook(service, client_id, known).await?;
+                let scopes: Vec<Scope> = life.application.scopes.iter().collect();
+                let profile = life.application.profile.map(|profile| profile.name().to_owned());
+                let organization = life.application.organization.as_ref();
+                self.applications.push(ApplicationEntry {
+                    client_secret: known.client_secrets.get(client_id.as_str()).cloned(),
+                    client_id: client_id.to_string(),
+                    name: Some(life.application.name.clone()),
+                    redirect_uris,
+                    scopes: Some(scopes.iter().map(|scope| scope.name().to_owned()).collect()),
+                    organization_id: organization.map(|owner| owner.organization_id.to_string()),
+                    profile,
+                    quota: life.application.quota,
+                    webhook,
+                });
+            }
+            next = page.next;
+            if next.is_none() {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn read_drops(&mut self, service: &Service) -> Result<(), Error> {
+        let mut next = None;
+        loop {
+            let page = service.organizations(PAGE_ROWS, next.as_deref()).await?;
+            self.organizations.extend(page.items.into_iter().map(|details| OrganizationEntry {
+                organization_id: details.organization.organization_id.to_string(),
+                organization_name: details.organization.name,
+                verified: details.organization.verified,
+            }));
+            next = page.next;
+            if next.is_none() {
+                break;
+            }
+        }
+        loop {
+            let page = service.campaigns(None, PAGE_ROWS, next.as_deref()).await?;
+            for listing in page.items {
+                let campaign = service.campaign(listing.campaign_id).await?;
+                self.campaigns.push(campaign_entry(campaign));
+            }
+            next = page.next;
+            if next.is_none() {
+                break;
+            }
+        }
+        for organization in self.organizations.clone() {
+            let mut claims = claims(service, &organization.organization_id).await?;
+            claims.retain(|claim| {
+                let campaign = self.campaigns.iter().find(|entry| entry.campaign_id == claim.campaign_id);
+                campaign.is_some_and(|entry| entry.rewards.iter().any(|one| one.reward_id == claim.reward_id))
+            });
+            self.claims.append(&mut claims);
+        }
+        Ok(())
+    }
+}
+
+async fn all_channels(service: &Service) -> Result<Vec<ChannelDetails>, Error> {
+    let (mut all, mut next) = (Vec::new(), None);
+    loop {
+        let page = service.list_channels(ChannelFilter::All, PAGE_ROWS, next.as_deref()).await?;
+        all.extend(page.channels);
+        next = page.next;
+        if next.is_none() {
+            return Ok(all);
+        }
+    }
+}
+
+async fn all_lives(service: &Service) -> Result<BTreeMap<ChannelId, LiveListing>, Error> {
+    // The walk belongs to no application.
+    let reader = domain::ClientId::stored("export".to_owned());
+    let (mut all, mut next) = (BTreeMap::new(), None);
+    loop {
+        let page = service.lives(&reader, PAGE_ROWS, next.as_deref()).await?;
+        all.extend(page.lives.into_iter().map(|live| (live.channel_id.clone(), live)));
+        next = page.next;
+        if next.is_none() {
+            return Ok(all);
+        }
+    }
+}
+
+async fn person(
+    service: &Service,
+    channel: ChannelDetails,
+    live: Option<&LiveListing>,
+    known: &KnownSecrets,
+) -> Result<PersonEntry, Error> {
+    let id = &channel.channel_id;
+    let setting = service.broadcast_setting(id).await?;
+    let title = Some(setting.default_live_title).filter(|title| !title.is_empty());
+    let category_id = setting.category.map(|category| category.category_id.to_string());
+    let is_set = title.is_some() || category_id.is_some() || !setting.tags.is_empty();
+    let setting = BroadcastEntry { default_live_title: title, category_id, tags: setting.tags };
+    let chat = service.chat_settings(id).await?;
+    Ok(PersonEntry {
+        password: known.passwords.get(id.as_str()).cloned(),
+        login: channel.login.filter(|login| login != id.as_str()),
+        channel_id: id.to_string(),
+        channel_name: channel.name,
+        channel_image_url: channel.image_url,
+        verified_mark: channel.verified_mark,
+        real_name_verified: channel.real_name_verified,
+        broadcast_setting: is_set.then_some(setting),
+        chat_settings: (chat != ChatSettings::default()).then(|| chat_entry(&chat)),
+        live: live.map(live_entry),
+    })
+}
+
+fn chat_entry(settings: &ChatSettings) -> ChatEntry {
+    ChatEntry {
+        chat_available_condition: Some(settings.condition.name().to_owned()),
+        chat_available_group: Some(settings.group.name().to_owned()),
+        min_follower_minute: Some(settings.min_follower_minute),
+        allow_subscriber_in_follower_mode: Some(settings.allow_subscriber_in_follower_mode),
+        chat_slow_mode_sec: Some(settings.slow_mode_sec),
+        chat_emoji_mode: Some(settings.emoji_mode),
+    }
+}
+
+fn live_entry(live: &LiveListing) -> LiveEntry {
+    LiveEntry {
+        live_title: Some(live.title.clone()),
+        live_thumbnail_image_url: live.thumbnail_image_url.clone(),
+        concurrent_user_count: live.concurrent_user_count,
+        adult: live.adult,
+        category_id: live.category.as_ref().map(|category| category.category_id.to_string()),
+        tags: Some(live.tags.clone()),
+    }
+}
+
+fn campaign_entry(campaign: domain::drops::Campaign) -> CampaignEntry {
+    let ids = |ids: Vec<ChannelId>| ids.iter().map(ChannelId::to_string).collect();
+    CampaignEntry {
+        campaign_id: campaign.campaign_id.to_string(),
+        campaign_name: campaign.name,
+        organization_id: campaign.organization_id.to_string(),
+        category_id: campaign.category_id,
+        start_date: campaign.period.start.map(domain::Timestamp::rfc3339),
+        end_date: campaign.period.end.map(domain::Timestamp::rfc3339),
+        channel_ids: campaign.channels.map(ids),
+        rewards: campaign
+            .rewards
+            .into_iter()
+            .map(|reward| RewardEntry {
+                reward_id: reward.reward_id.to_string(),
+                reward_name: reward.name,
+                watch_minutes: reward.watch_minutes,
+            })
+            .collect(),
+    }
+}
+
+/// The claims of an organization, in the order of their ids.
+async fn claims(service: &Service, organization: &str) -> Result<Vec<ClaimEntry>, Error> {
+    let publisher = Publisher {
+        client_id: domain::ClientId::stored("export".to_owned()),
+        organization_id: domain::OrganizationId::stored(organization.to_owned()),
+    };
+    let (mut all, mut from) = (Vec::new(), None);
+    loop {
+        let query = ClaimQuery { claim_ids: None, filter: ClaimFilter::default(), from, size: PAGE_ROWS };
+        let page = service.reward_claims(&publisher, query).await?;
+        all.extend(page.claims.into_iter().map(|claim| ClaimEntry {
+            campaign_id: claim.campaign_id.to_string(),
+            reward_id: claim.reward_id.to_string(),
+            channel_id: claim.channel_id.to_string(),
+            claim_id: Some(claim.claim_id.to_string()),
+            fulfilled: claim.state == FulfillmentState::Fulfilled,
+        }));
+        from = page.cursor;
+        if from.is_none() {
+            // Ids grow with time.
+            all.sort_by(|a: &ClaimEntry, b| a.claim_id.cmp(&b.claim_id));
+            return Ok(all);
+        }
+    }
+}
+
+async fn webhook(
+    service: &Service,
+    client_id: &domain::ClientId,
+    known: &KnownSecrets,
+) -> Result<Option<WebhookEntry>, Error> {
+    match service.webhook_details(client_id).await {
+        Ok(details) => Ok(Some(WebhookEntry {
+            url: details.webhook.url,
+            secret: known.webhook_secrets.get(client_id.as_str()).cloned(),
+            enabled: details.webhook.disabled.is_none(),
+        })),
+        Err(Error::Refused(Refusal::NotFound(_))) => Ok(None),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,218 @@
+//! Writes a world file into an empty service, through the operations of the platform API.
+
+use std::collections::BTreeMap;
+
+use domain::drops::{FulfillmentState, Period};
+use domain::secret::{AccessToken, ClientSecret, RefreshToken, WebhookSecret};
+use domain::{ChannelId, ClientId, OrganizationId, Refusal, Rule};
+use service::drops::Publisher;
+use service::sign_in::SignInRequest;
+use service::{Error, SandboxClock, Service};
+
+use super::check::{Converted, WorldFileError, listed};
+use super::model::{ApplicationEntry, TokenPair, WebhookEntry, WorldFile};
+
+/// The state of a sign-in. No page checks it.
+const STATE: &str = "sandbox";
+
+impl WorldFile {
+    /// Whether the service has the world already. Applications are written last, so an existing application
+    /// shows that all parts exist.
+    ///
+    /// # Errors
+    /// The service failed.
+    pub async fn is_in(&self, service: &Service) -> Result<bool, Error> {
+        if let Some(last) = self.applications.last() {
+            return Ok(service.application(&ClientId::stored(last.client_id.clone())).await?.is_some());
+        }
+        match self.people.last() {
+            Some(last) => {
+                Ok(service.channel_details(&ChannelId::stored(last.channel_id.clone())).await.is_ok())
+            }
+            None => Ok(true),
+        }
+    }
+
+    /// Writes everything that lasts. Every step can be repeated, so a crash meanwhile does no harm. Then
+    /// follows [`begin`](Self::begin). The clock, which should stand still, moves by a millisecond for each
+    /// person, because people are listed by the time of their creation.
+    ///
+    /// # Errors
+    /// The first entry that the service refuses.
+    pub async fn load(&self, service: &Service, clock: &SandboxClock) -> Result<(), WorldFileError> {
+        for (path, entry) in listed("categories", &self.categories) {
+            of(&path, service.put_category(entry.convert(&path)?).await)?;
+        }
+        self.load_people(service, clock).await?;
+        self.load_relations(service).await?;
+        for (path, entry) in listed("organizations", &self.organizations) {
+            of(&path, service.put_organization(entry.convert(&path)?).await)?;
+        }
+        self.load_drops(service).await
+    }
+
+    /// Writes campaigns and claims. Claims of the file need no watched minutes, and their campaign may have
+    /// ended.
+    async fn load_drops(&self, service: &Service) -> Result<(), WorldFileError> {
+        for (path, entry) in listed("campaigns", &self.campaigns) {
+            let mut open = entry.convert(&path)?;
+            open.period = Period::default();
+            open.rewards.iter_mut().for_each(|reward| reward.watch_minutes = 0);
+            of(&path, service.put_campaign(open).await)?;
+        }
+        for (path, entry) in listed("claims", &self.claims) {
+            let claim = match service.claim_reward(entry.convert(&path)?, None).await {
+                Err(error) if is_repeated_claim(&error) => continue,
+                outcome => of(&path, outcome)?,
+            };
+            let campaign = self.campaigns.iter().find(|one| one.campaign_id == entry.campaign_id);
+            if let Some(campaign) = campaign.filter(|_| entry.fulfilled) {
+                let publisher = Publisher {
+                    client_id: ClientId::stored(STATE.to_owned()),
+                    organization_id: OrganizationId::stored(campaign.organization_id.clone()),
+                };
+                let (ids, state) = (vec![claim.claim_id.to_string()], FulfillmentState::Fulfilled);
+                of(&path, service.update_claims(&publisher, ids, state).await)?;
+            }
+        }
+        for (path, entry) in listed("campaigns", &self.campaigns) {
+            of(&path, service.put_campaign(entry.convert(&path)?).await)?;
+        }
+        Ok(())
+    }
+
+    /// Writes what begins now: lives, applications and the tokens of the file. `secrets` are the client
+    /// secrets by client id.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
+    pub async fn begin(
+        &self,
+        service: &Service,
+        secrets: &BTreeMap<String, String>,
+    ) -> Result<(), WorldFileError> {
+        for (path, entry) in listed("people", &self.people) {
+            let parts = entry.convert(&path)?;
+            if let Some(live) = parts.live {
+                of(&format!("{path}.live"), service.put_live(&parts.record.channel_id, live).await)?;
+            }
+        }
+        for (path, entry) in listed("applications", &self.applications) {
+            entry.load(&path, service).await?;
+        }
+        self.ensure_secrets(service, secrets).await?;
+        for (path, pair) in listed("tokens", &self.tokens) {
+            of(&path, pair.load(service).await)?;
+        }
+        Ok(())
+    }
+
+    /// Gives each application its secret, unless it has it.
+    ///
+    /// # Errors
+    /// The service failed.
+    pub async fn ensure_secrets(
+        &self,
+        service: &Service,
+        secrets: &BTreeMap<String, String>,
+    ) -> Result<(), WorldFileError> {
+        for (path, entry) in listed("applications", &self.applications) {
+            let client_id = ClientId::stored(entry.client_id.clone());
+            let secret = secrets.get(&entry.client_id).and_then(|secret| ClientSecret::presented(secret));
+            if let Some(secret) = secret
+                && service.application(&client_id).await.is_ok_and(|found| found.is_some())
+            {
+                of(&path, service.ensure_secret(&client_id, &secret).await)?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn load_people(&self, service: &Service, clock: &SandboxClock) -> Result<(), WorldFileError> {
+        for (path, entry) in listed("people", &self.people) {
+            let parts = entry.convert(&path)?;
+            let channel = parts.record.channel_id.clone();
+            of(&path, service.put_channel(parts.record, Some(parts.credentials)).await)?;
+            clock.advance_to(clock.now().plus_ms(1));
+            if let Some(setting) = parts.setting {
+                let place = format!("{path}.broadcastSetting");
+                of(&place, service.change_broadcast_setting(&channel, setting).await)?;
+            }
+            if let Some(chat) = parts.chat {
+                let place = format!("{path}.chatSettings");
+                of(&place, service.change_chat_settings(&channel, chat).await)?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn load_relations(&self, service: &Service) -> Result<(), WorldFileError> {
+        for (path, entry) in listed("follows", &self.follows) {
+            let (channel, follower, since) = entry.convert(&path)?;
+            of(&path, service.follow(channel, follower, since).await)?;
+        }
+        for (path, entry) in listed("subscriptions", &self.subscriptions) {
+            let (channel, paid) = entry.convert(&path)?;
+            of(&path, service.subscribe_paid(&channel, paid, None).await)?;
+        }
+        for (path, entry) in listed("managers", &self.managers) {
+            let (channel, manager, role) = entry.convert(&path)?;
+            of(&path, service.put_manager(channel, manager, role).await)?;
+        }
+        Ok(())
+    }
+}
+
+impl ApplicationEntry {
+    async fn load(&self, path: &str, service: &Service) -> Result<(), WorldFileError> {
+        let record = self.convert(path)?;
+        let client_id = record.client_id.clone();
+        of(path, service.put_application(record).await)?;
+        match &self.webhook {
+            Some(webhook) => of(&format!("{path}.webhook"), load_webhook(service, &client_id, webhook).await),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Makes a webhook whose only secret is that of the file, if the file has one.
+async fn load_webhook(service: &Service, client_id: &ClientId, entry: &WebhookEntry) -> Result<(), Error> {
+    service.put_webhook(client_id, entry.url.as_deref(), Some(entry.enabled)).await?;
+    let Some(secret) = &entry.secret else { return Ok(()) };
+    let made = service.webhook_secrets(client_id).await?;
+    let given = WebhookSecret::given(secret)?;
+    let (added, _) = service.add_webhook_secret(client_id, Some(given), None).await?;
+    service.activate_webhook_secret(client_id, &added.secret_id).await?;
+    for secret in made {
+        service.delete_webhook_secret(client_id, &secret.secret_id).await?;
+    }
+    Ok(())
+}
+
+impl TokenPair {
+    /// Signs the person in without the pages, and issues the tokens of the file.
+    async fn load(&self, service: &Service) -> Result<(), Error> {
+        const GONE: Error = Error::Internal("the application of a token is gone");
+        let client_id = ClientId::stored(self.client_id.clone());
+        let application = service.application(&client_id).await?.ok_or(GONE)?;
+        let redirect_uri =
+            service.application_details(&client_id).await?.redirect_uris.into_iter().next().ok_or(GONE)?;
+        let request = SignInRequest { application, redirect_uri, state: STATE.to_owned() };
+        let code = service.consent(&request, &ChannelId::stored(self.channel_id.clone())).await?;
+        let tokens =
+            AccessToken::presented(&self.access_token).zip(RefreshToken::presented(&self.refresh_token));
+        let (access, refresh) = tokens.ok_or(GONE)?;
+        service.exchange_code_for(&request.application, code.expose(), STATE, access, refresh).await?;
+        Ok(())
+    }
+}
+
+/// The outcome of the entry at `path`.
+fn of<T>(path: &str, outcome: Result<T, Error>) -> Converted<T> {
+    outcome.map_err(|error| WorldFileError::refused(path, &error))
+}
+
+/// An interrupted start has already claimed the reward.
+fn is_repeated_claim(error: &Error) -> bool {
+    matches!(error, Error::Refused(Refusal::Invalid(invalid)) if matches!(invalid.rule, Rule::Claimed | Rule::Taken))
+}

@@ -1,0 +1,376 @@
+//! The content of a world file. The fields have the names of the platform API.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The password of a person without one in the file. A sandbox has no secrets to protect.
+pub const PASSWORD: &str = "stagedoor";
+
+/// A world: people, applications, and what is between them. Everything is optional.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct WorldFile {
+    /// The people, streamers first. Each has a channel of the same id.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub people: Vec<PersonEntry>,
+    /// The categories of lives.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub categories: Vec<CategoryEntry>,
+    /// The organizations of applications and campaigns.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub organizations: Vec<OrganizationEntry>,
+    /// The applications.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub applications: Vec<ApplicationEntry>,
+    /// Who follows whom.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub follows: Vec<FollowEntry>,
+    /// Who pays for a subscription to whom.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub subscriptions: Vec<SubscriptionEntry>,
+    /// Who has a role in whose channel.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub managers: Vec<ManagerEntry>,
+    /// The campaigns of drops.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub campaigns: Vec<CampaignEntry>,
+    /// The claimed rewards.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub claims: Vec<ClaimEntry>,
+    /// Tokens that are the same at every start, with the consents that they stand on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tokens: Vec<TokenPair>,
+}
+
+/// A person and the person's channel.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PersonEntry {
+    /// The id of the person and of the channel.
+    pub channel_id: String,
+    /// The name of the channel.
+    pub channel_name: String,
+    /// The address of the picture.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub channel_image_url: Option<String>,
+    /// Whether the channel carries the platform's mark.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub verified_mark: bool,
+    /// Whether the person proved a real name. Default: true.
+    #[serde(default = "yes", skip_serializing_if = "is_true")]
+    pub real_name_verified: bool,
+    /// The login. Default: the id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub login: Option<String>,
+    /// The password. Default: `stagedoor`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub password: Option<String>,
+    /// The broadcast setting.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub broadcast_setting: Option<BroadcastEntry>,
+    /// The settings of the chat.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chat_settings: Option<ChatEntry>,
+    /// The live, if the channel is on air.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub live: Option<LiveEntry>,
+}
+
+/// What the next lives of a channel begin with.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct BroadcastEntry {
+    /// The title.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default_live_title: Option<String>,
+    /// A category of this file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub category_id: Option<String>,
+    /// The tags.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+}
+
+/// The settings of a chat.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ChatEntry {
+    /// NONE or REAL_NAME.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chat_available_condition: Option<String>,
+    /// ALL, FOLLOWER, MANAGER or SUBSCRIBER.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chat_available_group: Option<String>,
+    /// Minutes that a follower must have followed for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_follower_minute: Option<i64>,
+    /// Whether subscribers may speak without following.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allow_subscriber_in_follower_mode: Option<bool>,
+    /// Seconds between two messages of one viewer; 0 is off.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chat_slow_mode_sec: Option<i64>,
+    /// Whether messages may contain only emojis.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chat_emoji_mode: Option<bool>,
+}
+
+/// A live. What is not given comes from the broadcast setting.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct LiveEntry {
+    /// The title.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub live_title: Option<String>,
+    /// The address of the picture.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub live_thumbnail_image_url: Option<String>,
+    /// The number of viewers.
+    #[serde(default)]
+    pub concurrent_user_count: i64,
+    /// Whether it is for adults.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub adult: bool,
+    /// A category of this file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub category_id: Option<String>,
+    /// The tags.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tags: Option<Vec<String>>,
+}
+
+/// A category of lives.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct CategoryEntry {
+    /// The id.
+    pub category_id: String,
+    /// GAME, SPORTS or ETC.
+    pub category_type: String,
+    /// The name.
+    pub category_value: String,
+    /// The address of the picture.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub poster_image_url: Option<String>,
+}
+
+/// An organization.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct OrganizationEntry {
+    /// The id.
+    pub organization_id: String,
+    /// The name.
+    pub organization_name: String,
+    /// Whether it is a verified company. Only its applications may use drops.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub verified: bool,
+}
+
+/// An application.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ApplicationEntry {
+    /// The client id.
+    pub client_id: String,
+    /// The name. Default: the client id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The client secret. Default: a new one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_secret: Option<String>,
+    /// The addresses that a sign-in may redirect to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub redirect_uris: Vec<String>,
+    /// The scopes, by their names. Default: every scope of users, and the scope of drops if the application
+    /// has an organization.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scopes: Option<Vec<String>>,
+    /// An organization of this file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub organization_id: Option<String>,
+    /// The spelling of answers: documented or observed. Default: that of the sandbox.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<String>,
+    /// Whether quotas apply to it. Default: true.
+    #[serde(default = "yes", skip_serializing_if = "is_true")]
+    pub quota: bool,
+    /// Its webhook.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub webhook: Option<WebhookEntry>,
+}
+
+/// The webhook of an application.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct WebhookEntry {
+    /// The address. Without it, `stagedoor webhook listen` fetches the messages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// The secret that signs. Default: a new one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret: Option<String>,
+    /// Whether messages are sent. Default: true.
+    #[serde(default = "yes", skip_serializing_if = "is_true")]
+    pub enabled: bool,
+}
+
+/// A follow.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct FollowEntry {
+    /// The channel.
+    pub channel_id: String,
+    /// Who follows it.
+    pub follower_channel_id: String,
+    /// Since when. Default: now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created_date: Option<String>,
+}
+
+/// A paid subscription.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SubscriptionEntry {
+    /// The channel.
+    pub channel_id: String,
+    /// Who subscribes.
+    pub subscriber_channel_id: String,
+    /// 1 or 2.
+    #[serde(default = "one")]
+    pub tier_no: i64,
+    /// The name of the tier.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tier_name: Option<String>,
+    /// Months subscribed.
+    #[serde(default = "one")]
+    pub month: i64,
+    /// The first day. Default: now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created_date: Option<String>,
+}
+
+/// A role in a channel.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ManagerEntry {
+    /// The channel.
+    pub channel_id: String,
+    /// Who has the role.
+    pub manager_channel_id: String,
+    /// STREAMING_CHANNEL_MANAGER, STREAMING_CHAT_MANAGER or STREAMING_SETTLEMENT_MANAGER.
+    pub user_role: String,
+}
+
+/// A campaign of drops.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct CampaignEntry {
+    /// The id.
+    pub campaign_id: String,
+    /// The name.
+    pub campaign_name: String,
+    /// An organization of this file.
+    pub organization_id: String,
+    /// A category of this file.
+    pub category_id: String,
+    /// The first moment. Default: no beginning.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_date: Option<String>,
+    /// The first moment after it. Default: no end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end_date: Option<String>,
+    /// The channels whose lives count. Default: all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub channel_ids: Option<Vec<String>>,
+    /// The rewards.
+    pub rewards: Vec<RewardEntry>,
+}
+
+/// A reward of a campaign.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RewardEntry {
+    /// The id, within the campaign.
+    pub reward_id: String,
+    /// The name.
+    pub reward_name: String,
+    /// Minutes to watch before it can be claimed.
+    #[serde(default)]
+    pub watch_minutes: i64,
+}
+
+/// A claimed reward.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ClaimEntry {
+    /// A campaign of this file.
+    pub campaign_id: String,
+    /// A reward of the campaign.
+    pub reward_id: String,
+    /// Who claimed it.
+    pub channel_id: String,
+    /// The id of the claim. Default: a new one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claim_id: Option<String>,
+    /// Whether the publisher fulfilled it.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub fulfilled: bool,
+}
+
+/// A pair of tokens that an application has for a person.
+#[derive(Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct TokenPair {
+    /// The person.
+    pub channel_id: String,
+    /// The application. It needs a redirect address.
+    pub client_id: String,
+    /// The access token: 16 to 512 printable ASCII characters. It lives 1 day.
+    pub access_token: String,
+    /// The refresh token, of the same form. It lives 30 days and works once.
+    pub refresh_token: String,
+}
+
+impl std::fmt::Debug for TokenPair {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "TokenPair({}, {})", self.channel_id, self.client_id)
+    }
+}
+
+impl WorldFile {
+    /// The entries of people by their ids.
+    pub(crate) fn people_by_id(&self) -> BTreeMap<&str, &PersonEntry> {
+        self.people.iter().map(|person| (person.channel_id.as_str(), person)).collect()
+    }
+}
+
+impl PersonEntry {
+    /// The login of the person.
+    pub fn login(&self) -> &str {
+        self.login.as_deref().unwrap_or(&self.channel_id)
+    }
+
+    /// The password of the person.
+    pub fn password(&self) -> &str {
+        self.password.as_deref().unwrap_or(PASSWORD)
+    }
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn one() -> i64 {
+    1
+}
+
+fn is_true(value: &bool) -> bool {
+    *value
+}
+
+fn is_false(value: &bool) -> bool {
+    !*value
+}

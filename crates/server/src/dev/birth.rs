@@ -1,0 +1,106 @@
+//! How a world begins: its content, its secrets, its clock and its randomness.
+
+use domain::Timestamp;
+use domain::secret::ClientSecret;
+use sandbox::{WorldFile, WorldFileError};
+use service::{Clock, ClockMode, Entropy, SandboxClock};
+
+use super::notes::Notes;
+use super::world::World;
+use crate::{Environment, Node, Settings};
+
+/// The time at which the content of a world with a seed was made, if its clock shows the system's time:
+/// 2026-01-01, in milliseconds. Ids begin with their time, so it is the same at every start.
+const SEEDED_AT_MS: i64 = 1_767_225_600_000;
+/// How long before the begin of its clock the content of any other world was made, in milliseconds.
+const MADE_BEFORE_MS: i64 = 1_000;
+
+/// What a world begins with.
+#[derive(Debug)]
+pub(super) struct Birth {
+    pub file: WorldFile,
+    pub notes: Notes,
+    pub entropy: Entropy,
+    /// The time at which the clock stands still; `None` for a clock that shows the system's time and runs.
+    pub clock: Option<Timestamp>,
+    /// Whether the sandbox steers the clock. Without it the node has the system's clock.
+    pub steered: bool,
+}
+
+/// Why a world did not begin.
+#[derive(Debug)]
+pub(super) enum BirthError {
+    /// The world file breaks a rule of the service.
+    File(WorldFileError),
+    /// The node did not start, or the service failed.
+    Failed(String),
+}
+
+impl From<WorldFileError> for BirthError {
+    fn from(error: WorldFileError) -> Self {
+        Self::File(error)
+    }
+}
+
+impl From<String> for BirthError {
+    fn from(error: String) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<service::Error> for BirthError {
+    fn from(error: service::Error) -> Self {
+        Self::Failed(format!("the store failed: {error}"))
+    }
+}
+
+impl Birth {
+    /// Starts the node, writes the content if the store has none, and issues tokens. Until then the clock
+    /// stands still.
+    pub async fn begin(&self, settings: Settings) -> Result<(Node, World), BirthError> {
+        let Self { file, notes, entropy, clock: begins_at, steered } = self;
+        let clock = SandboxClock::new(self.made_at(), ClockMode::Frozen);
+        let environment = match *steered {
+            true => Environment::sandbox(clock.clone(), entropy.clone()),
+            false => Environment::system(),
+        };
+        let node = Node::start(settings, environment).await?;
+        let service = node.service();
+        let exists = file.is_in(service).await?;
+        if !exists {
+            file.load(service, &clock).await?;
+        }
+        clock.advance_to(begins_at.unwrap_or_else(|| Clock::system().now()));
+        if begins_at.is_none() {
+            clock.set_mode(ClockMode::Real);
+        }
+        match exists {
+            false => file.begin(service, &notes.client_secrets).await?,
+            true => file.ensure_secrets(service, &notes.client_secrets).await?,
+        }
+        remember(&node, &notes.client_secrets);
+        let world = World::describe(&node, file, &notes.operator_key, &notes.client_secrets).await?;
+        Ok((node, world))
+    }
+
+    fn made_at(&self) -> Timestamp {
+        let is_new = self.notes.starts == 0;
+        match self.clock {
+            None if is_new && self.entropy.is_seeded() => Timestamp::from_millis(SEEDED_AT_MS),
+            begins_at => {
+                let people_ms = i64::try_from(self.file.people.len()).unwrap_or(0);
+                begins_at.unwrap_or_else(|| Clock::system().now()).plus_ms(-MADE_BEFORE_MS - people_ms)
+            }
+        }
+    }
+}
+
+/// Tells the sandbox of a node the client secrets, which the store has only as hashes.
+pub(super) fn remember<'a>(node: &Node, secrets: impl IntoIterator<Item = (&'a String, &'a String)>) {
+    let Some(sandbox) = node.sandbox() else { return };
+    for (client_id, secret) in secrets {
+        if let Some(secret) = ClientSecret::presented(secret) {
+            sandbox.remember_client_secret(client_id.clone(), secret);
+        }
+    }
+}

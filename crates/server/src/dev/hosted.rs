@@ -1,0 +1,208 @@
+//! One world of the process: its node, which is replaced when the world goes back to a snapshot.
+
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock, Weak};
+
+use sandbox::{WorldError, WorldFile, WorldHost, WorldResult, WorldSummary};
+use serde_json::Value;
+use tokio::sync::{Mutex, OwnedSemaphorePermit};
+
+use super::birth::remember;
+use super::snapshot::{self, ClockState, Snapshot};
+use super::world::World;
+use crate::{Node, StoreSettings};
+
+/// Maximum size of a kept database for which a reset is prepared at the start, in bytes.
+const RESET_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// What a world says after it could not go back to a snapshot.
+const BROKEN: &str = "the world does not run, because its last reset or restore failed: delete it";
+
+/// A world of the process.
+#[derive(Debug)]
+pub(super) struct Hosted {
+    pub id: String,
+    pub operator_key: String,
+    /// Deleted with the world; `None` for the main one, whose folder belongs to the process.
+    folder: Option<PathBuf>,
+    /// `None` while the world starts, and after a failure.
+    running: Mutex<Option<Running>>,
+    /// What a reset goes back to.
+    origin: OnceLock<Arc<Snapshot>>,
+    /// Given back when the world ends.
+    _place: Option<OwnedSemaphorePermit>,
+}
+
+/// The running part of a world.
+pub(super) struct Running {
+    pub node: Node,
+    pub description: World,
+}
+
+impl std::fmt::Debug for Running {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.description.fmt(f)
+    }
+}
+
+impl Hosted {
+    /// A world that does not run yet.
+    pub fn new(
+        id: String,
+        operator_key: String,
+        folder: Option<PathBuf>,
+        place: Option<OwnedSemaphorePermit>,
+    ) -> Self {
+        let (running, origin) = (Mutex::default(), OnceLock::new());
+        Self { id, operator_key, folder, running, origin, _place: place }
+    }
+
+    /// The world runs from now on. A reset goes back to `origin`.
+    pub async fn run(&self, running: Running, origin: Option<Arc<Snapshot>>, host: Weak<dyn WorldHost>) {
+        let mut place = self.running.lock().await;
+        if let Some(origin) = origin {
+            let _ = self.origin.set(origin);
+        }
+        join_host(&running.node, host);
+        *place = Some(running);
+    }
+
+    /// The description with the id of the world.
+    pub async fn description(&self) -> WorldResult<Value> {
+        let running = self.running.lock().await;
+        let running = running.as_ref().ok_or_else(broken)?;
+        Ok(described(&running.description, &self.id))
+    }
+
+    /// The entry of the world in a list; `None` while it does not run.
+    pub async fn summary(&self) -> Option<WorldSummary> {
+        let running = self.running.lock().await;
+        let node = &running.as_ref()?.node;
+        Some(WorldSummary {
+            world_id: self.id.clone(),
+            base_url: node.base_url().to_owned(),
+            operator_key: self.operator_key.clone(),
+            now: node.sandbox()?.clock().now(),
+            seed: node.service().entropy().seed_state().map(|state| state.seed),
+        })
+    }
+
+    /// Takes a snapshot into `file`.
+    pub async fn snapshot(&self, file: PathBuf) -> WorldResult<Snapshot> {
+        let running = self.running.lock().await;
+        snapshot_of(&self.id, running.as_ref().ok_or_else(broken)?, file).await
+    }
+
+    /// Takes the snapshot to which a reset goes back. A large kept database has none.
+    pub async fn prepare_reset(&self, file: PathBuf) {
+        let running = self.running.lock().await;
+        let Some(running) = running.as_ref() else { return };
+        let StoreSettings::Sqlite { path } = &running.node.settings().store else { return };
+        if running.node.sandbox().is_some()
+            && std::fs::metadata(path).is_ok_and(|database| database.len() <= RESET_BYTES_MAX)
+        {
+            match snapshot_of(&self.id, running, file).await {
+                Ok(origin) => _ = self.origin.set(Arc::new(origin)),
+                Err(error) => tracing::warn!(?error, "failed to prepare the reset of a world"),
+            }
+        }
+    }
+
+    /// The state that a reset goes back to.
+    pub fn origin(&self) -> WorldResult<Arc<Snapshot>> {
+        let rule = "cannot be reset: its database is in PostgreSQL, or was too large at the start";
+        self.origin.get().cloned().ok_or_else(|| WorldError::invalid("worldId", rule))
+    }
+
+    /// Puts the world into the state of a snapshot. Its open sockets end, its connections stay, and their
+    /// requests wait meanwhile.
+    pub async fn restore(&self, snapshot: &Snapshot, host: Weak<dyn WorldHost>) -> WorldResult<Value> {
+        let mut place = self.running.lock().await;
+        let running = place.as_ref().ok_or_else(broken)?;
+        let StoreSettings::Sqlite { path } = running.node.settings().store.clone() else {
+            return Err(WorldError::invalid("worldId", "has no snapshots: its database is in PostgreSQL"));
+        };
+        let next = path.with_extension("db.next");
+        snapshot.copy_to(&next).map_err(WorldError::Failed)?;
+        let Some(Running { node, .. }) = place.take() else { return Err(broken()) };
+        let (front, settings) = node.retire().await;
+        snapshot::replace(&path, &next).map_err(WorldError::Failed)?;
+        let started = Node::start_behind(front, settings, snapshot.environment()).await;
+        let node = started.map_err(WorldError::Failed)?;
+        remember(&node, &snapshot.client_secrets);
+        join_host(&node, host);
+        let description = snapshot.description.behind(&node, &self.operator_key);
+        let answer = described(&description, &self.id);
+        *place = Some(Running { node, description });
+        Ok(answer)
+    }
+
+    /// The world as a world file.
+    pub async fn world_file(&self) -> WorldResult<WorldFile> {
+        let running = self.running.lock().await;
+        let Running { node, description } = running.as_ref().ok_or_else(broken)?;
+        let known = description.known_secrets(known_client_secrets(node));
+        let failed = |error: service::Error| WorldError::Failed(format!("the store failed: {error}"));
+        WorldFile::of(node.service(), &known).await.map_err(failed)
+    }
+
+    /// Ends the world at once.
+    pub async fn end(&self) {
+        if let Some(Running { node, .. }) = self.running.lock().await.take() {
+            node.retire().await.0.close().await;
+        }
+        if let Some(folder) = &self.folder
+            && let Err(error) = std::fs::remove_dir_all(folder)
+        {
+            tracing::warn!(%error, folder = %folder.display(), "failed to delete the folder of a world");
+        }
+    }
+
+    /// Ends the world as SIGTERM ends a node.
+    pub async fn stop(&self) {
+        if let Some(Running { node, .. }) = self.running.lock().await.take() {
+            node.stop().await;
+        }
+    }
+}
+
+async fn snapshot_of(id: &str, running: &Running, file: PathBuf) -> WorldResult<Snapshot> {
+    let Running { node, description } = running;
+    let Some(sandbox) = node.sandbox() else { return Err(broken()) };
+    if let StoreSettings::Postgres { .. } = node.settings().store {
+        return Err(WorldError::invalid("worldId", "has no snapshots: its database is in PostgreSQL"));
+    }
+    let failed = |error: service::Error| WorldError::Failed(format!("failed to copy the database: {error}"));
+    node.service().flush_all_uses().await.map_err(failed)?;
+    node.service().copy_store(file.clone()).await.map_err(failed)?;
+    Ok(Snapshot {
+        world_id: id.to_owned(),
+        file,
+        clock: ClockState::of(sandbox.clock()),
+        seed: node.service().entropy().seed_state(),
+        client_secrets: known_client_secrets(node),
+        description: description.clone(),
+    })
+}
+
+fn known_client_secrets(node: &Node) -> std::collections::BTreeMap<String, String> {
+    let secrets = node.sandbox().map(sandbox::Sandbox::client_secrets).unwrap_or_default();
+    secrets.into_iter().map(|(client_id, secret)| (client_id, secret.expose().to_owned())).collect()
+}
+
+fn join_host(node: &Node, host: Weak<dyn WorldHost>) {
+    if let Some(sandbox) = node.sandbox() {
+        sandbox.join_host(host);
+    }
+}
+
+/// The description of a world with its id.
+fn described(description: &World, id: &str) -> Value {
+    // A struct of texts can always be serialized.
+    let mut value = serde_json::to_value(description).unwrap_or_default();
+    value["worldId"] = id.into();
+    value
+}
+
+fn broken() -> WorldError {
+    WorldError::Failed(BROKEN.to_owned())
+}

@@ -1,0 +1,101 @@
+//! The whole state of a world at one time: its database, its clock, its seed, its secrets.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use domain::Timestamp;
+use serde::{Deserialize, Serialize};
+use service::{Clock, ClockMode, Entropy, SandboxClock, SeedState};
+
+use super::world::World;
+use crate::Environment;
+
+/// How far a clock may be from the system's and still follow it, in milliseconds.
+const FOLLOWS_MS: i64 = 1_000;
+
+/// The state of a clock.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct ClockState {
+    /// The time, in milliseconds since 1970.
+    pub now_ms: i64,
+    /// Seconds of the clock in a second of real time; 0 for a clock that stands still.
+    pub rate: f64,
+    /// Whether the clock is the system's: then it stays the system's.
+    pub follows_system: bool,
+}
+
+impl ClockState {
+    pub fn of(clock: &SandboxClock) -> Self {
+        let now_ms = clock.now().as_millis();
+        let from_system_ms = now_ms.saturating_sub(Clock::system().now().as_millis()).saturating_abs();
+        let follows_system = clock.mode() == ClockMode::Real && from_system_ms < FOLLOWS_MS;
+        Self { now_ms, rate: clock.mode().rate(), follows_system }
+    }
+
+    /// A clock that stands still.
+    pub fn frozen_at(time: Timestamp) -> Self {
+        Self { now_ms: time.as_millis(), rate: 0.0, follows_system: false }
+    }
+
+    /// A clock that goes on from this state.
+    pub fn clock(self) -> SandboxClock {
+        let time = Timestamp::from_millis(self.now_ms);
+        match self {
+            Self { follows_system: true, .. } => {
+                SandboxClock::new(time.max(Clock::system().now()), ClockMode::Real)
+            }
+            Self { rate: 0.0, .. } => SandboxClock::new(time, ClockMode::Frozen),
+            Self { rate: 1.0, .. } => SandboxClock::new(time, ClockMode::Real),
+            Self { rate, .. } => SandboxClock::new(time, ClockMode::Scaled(rate)),
+        }
+    }
+}
+
+/// The state of a world. Its file is deleted with this value.
+#[derive(Debug)]
+pub(super) struct Snapshot {
+    /// The world that it was taken of.
+    pub world_id: String,
+    /// A copy of the database, which nobody changes.
+    pub file: PathBuf,
+    pub clock: ClockState,
+    pub seed: Option<SeedState>,
+    /// The client secrets that the sandbox knew, by client id.
+    pub client_secrets: BTreeMap<String, String>,
+    /// The description of the world. Its addresses and its operator key are those of the world itself.
+    pub description: World,
+}
+
+impl Snapshot {
+    /// The sources of time and randomness of a world that goes on from this state.
+    pub fn environment(&self) -> Environment {
+        let entropy = self.seed.as_ref().map_or_else(Entropy::system, Entropy::resumed);
+        Environment::sandbox(self.clock.clock(), entropy)
+    }
+
+    /// Copies the database to `path`.
+    pub fn copy_to(&self, path: &Path) -> Result<(), String> {
+        std::fs::copy(&self.file, path).map(drop).map_err(|error| not_copied(&error))
+    }
+}
+
+/// Replaces the database of a world that does not run.
+pub(super) fn replace(database: &Path, next: &Path) -> Result<(), String> {
+    for beside in ["db-wal", "db-shm"] {
+        // There is none after a clean end.
+        let _ = std::fs::remove_file(database.with_extension(beside));
+    }
+    std::fs::rename(next, database).map_err(|error| not_copied(&error))
+}
+
+fn not_copied(error: &std::io::Error) -> String {
+    format!("failed to copy the database: {error}")
+}
+
+impl Drop for Snapshot {
+    fn drop(&mut self) {
+        // The folder is deleted at the end anyway.
+        let _ = std::fs::remove_file(&self.file);
+    }
+}

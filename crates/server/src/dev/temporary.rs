@@ -1,0 +1,95 @@
+//! Temporary folders. A process that was killed leaves its folder behind, and a later start removes it.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The beginning of the names.
+const PREFIX: &str = "stagedoor-world-";
+/// A file in the folder, locked as long as the process lives.
+const LOCK: &str = "lock";
+
+/// A folder that is deleted when this value is dropped.
+#[derive(Debug)]
+pub struct TemporaryFolder {
+    path: PathBuf,
+    _lock: File,
+}
+
+impl TemporaryFolder {
+    /// A new folder for this user alone. Folders of processes that have ended are deleted.
+    ///
+    /// # Errors
+    /// The folder for temporary files cannot be written.
+    pub fn create() -> io::Result<Self> {
+        let parent = std::env::temp_dir();
+        sweep(&parent);
+        // The folder gets its name when it is locked, so that no other process takes it for a left one.
+        let made = tempfile::Builder::new().prefix(".stagedoor-new-").tempdir_in(&parent)?;
+        let lock = File::create(made.path().join(LOCK))?;
+        lock.try_lock().map_err(io::Error::other)?;
+        let made = made.keep();
+        let name = made.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let path = parent.join(format!("{PREFIX}{}", name.trim_start_matches(".stagedoor-new-")));
+        fs::rename(&made, &path).inspect_err(|_| drop(fs::remove_dir_all(&made)))?;
+        Ok(Self { path, _lock: lock })
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for TemporaryFolder {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_dir_all(&self.path) {
+            tracing::warn!(%error, folder = %self.path.display(), "failed to delete a temporary folder");
+        }
+    }
+}
+
+/// Deletes the folders of processes that have ended. Those of other users cannot be locked or deleted.
+fn sweep(parent: &Path) {
+    let Ok(entries) = fs::read_dir(parent) else { return };
+    for folder in entries.filter_map(Result::ok) {
+        if !folder.file_name().to_string_lossy().starts_with(PREFIX) {
+            continue;
+        }
+        let lock = fs::OpenOptions::new().write(true).open(folder.path().join(LOCK));
+        if lock.is_ok_and(|lock| lock.try_lock().is_ok()) {
+            // The next start tries it again.
+            let _ = fs::remove_dir_all(folder.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_left_folder_is_deleted_and_a_used_one_is_kept() {
+        let parent = tempfile::tempdir().expect("a folder");
+        let folder = |name: &str| {
+            let path = parent.path().join(name);
+            fs::create_dir(&path).expect("a folder");
+            (File::create(path.join(LOCK)).expect("a file"), path)
+        };
+        let (used, used_path) = folder("stagedoor-world-used");
+        used.try_lock().expect("a lock");
+        let (_, left_path) = folder("stagedoor-world-left");
+        let (_, foreign_path) = folder("other");
+        sweep(parent.path());
+        assert!(used_path.exists() && foreign_path.exists() && !left_path.exists());
+    }
+
+    #[test]
+    fn a_folder_ends_with_its_value() {
+        let folder = TemporaryFolder::create().expect("a folder");
+        let path = folder.path().to_owned();
+        assert!(path.join(LOCK).exists());
+        drop(folder);
+        assert!(!path.exists());
+    }
+}
