@@ -16,6 +16,7 @@ mod hosts;
 mod log;
 mod names;
 mod openapi;
+mod runs;
 mod sign_in;
 mod state;
 mod surroundings;
@@ -90,6 +91,7 @@ impl Api {
             .route("/sandbox/v1/trigger", get(trigger::list))
             .route("/sandbox/v1/trigger/{kind}", post(trigger::run))
             .route("/sandbox/v1/state", get(state::show))
+            .route("/sandbox/v1/runs", get(runs::list).post(runs::report))
             .route("/sandbox/v1/tokens", post(tokens::issue))
             .route("/sandbox/v1/explain", get(explain::show))
             .route("/sandbox/v1/sign-in", get(sign_in::show))

@@ -25,6 +25,7 @@
 //! | `mask` | masks secrets before they are recorded |
 //! | `filter` | finds records by their kind and their fields |
 //! | `log` | the bounded record of what happened |
+//! | `scenario_runs` | the latest runs of scenarios |
 //! | `overview` | what the sandbox holds, in one answer |
 //! | `time_text` | times and durations as text |
 //! | `world_file` | worlds as text |
@@ -48,6 +49,7 @@ mod overview;
 mod refusals;
 mod request_copy;
 mod sandbox;
+mod scenario_runs;
 mod sockets;
 mod time_text;
 mod timeline;

@@ -15,6 +15,7 @@ use crate::fixed_hosts::FixedHosts;
 use crate::log::Log;
 use crate::made_attempts::MadeAttempts;
 use crate::refusals::RefusalLog;
+use crate::scenario_runs::ScenarioRuns;
 use crate::sockets::Sockets;
 use crate::url_owners::UrlOwners;
 use crate::world_host::WorldHost;
@@ -40,6 +41,7 @@ struct Inner {
     sockets: Arc<Sockets>,
     url_owners: UrlOwners,
     parts: OnceLock<Parts>,
+    runs: ScenarioRuns,
     /// Not owned: the host has this world.
     world_host: OnceLock<Weak<dyn WorldHost>>,
 }
@@ -76,6 +78,7 @@ impl Sandbox {
             sockets,
             url_owners: UrlOwners::default(),
             parts: OnceLock::new(),
+            runs: ScenarioRuns::default(),
             world_host: OnceLock::new(),
         }))
     }
@@ -113,6 +116,11 @@ impl Sandbox {
     /// The record of what happened.
     pub fn log(&self) -> &Log {
         &self.0.log
+    }
+
+    /// The latest runs of scenarios.
+    pub(crate) fn runs(&self) -> &ScenarioRuns {
+        &self.0.runs
     }
 
     /// The fault rules.

@@ -7,6 +7,9 @@ use serde_json::{Value, json};
 use super::runner::StepFailure;
 use crate::junit::{CaseOutcome, TestCase, TestSuite};
 
+/// Maximum length of a failure in a summary, in characters.
+const FAILURE_CHARS_MAX: usize = 500;
+
 /// The report of a run.
 #[derive(Debug)]
 pub struct ScenarioReport {
@@ -125,6 +128,20 @@ impl ScenarioReport {
             "scenario": self.name, "source": self.source, "passed": self.is_good(),
             "steps": self.steps.iter().map(StepReport::json).collect::<Vec<_>>(),
             "unreached": self.unreached, "unrestored": self.unrestored,
+        })
+    }
+
+    /// The run in short, as the sandbox keeps it.
+    pub fn summary(&self) -> Value {
+        let steps = self.steps.iter().filter(|step| !matches!(step.outcome, StepOutcome::Said));
+        let took: Duration = self.steps.iter().map(|step| step.took).sum();
+        let failure = self.failure().map(|(step, failure)| {
+            let text = format!("line {}: {}: {}", step.line, step.words, failure.message);
+            text.chars().take(FAILURE_CHARS_MAX).collect::<String>()
+        });
+        json!({
+            "name": self.name, "passed": self.is_good(), "steps": steps.count(),
+            "durationMs": took.as_millis() as u64, "failure": failure,
         })
     }
 

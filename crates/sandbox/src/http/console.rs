@@ -7,6 +7,7 @@
 mod act;
 mod assets;
 mod chat;
+mod effects;
 mod form;
 mod handle;
 mod html;

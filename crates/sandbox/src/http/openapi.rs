@@ -23,6 +23,7 @@ use super::trigger;
 use super::worlds::{Listed, NewWorldFields, RestoreFields, SnapshotFields};
 use crate::explain::Explanation;
 use crate::overview::Overview;
+use crate::scenario_runs::ScenarioRun;
 use crate::world_host::{SnapshotSummary, WorldSummary};
 
 /// The path of the document.
@@ -110,6 +111,9 @@ const CALLS: &[Call] = &[
     Call::new::<Fields>("post", "/sandbox/v1/trigger/{kind}", "trigger", "Lets something happen")
         .takes::<Fields>(),
     Call::new::<Overview>("get", "/sandbox/v1/state", "sandboxState", "Shows what the sandbox holds"),
+    Call::new::<Value>("get", "/sandbox/v1/runs", "scenarioRuns", "Lists the runs of scenarios"),
+    Call::new::<ScenarioRun>("post", "/sandbox/v1/runs", "reportScenarioRun", "Reports a run of a scenario")
+        .takes::<ScenarioRun>(),
     Call::new::<Issued>("post", "/sandbox/v1/tokens", "issueTokens", "Signs a user in without the pages")
         .takes::<SignInFields>(),
     Call::new::<Environment>(

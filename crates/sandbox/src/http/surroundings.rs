@@ -9,6 +9,6 @@ pub struct Surroundings {
     pub is_local: bool,
     /// Whether browsers reach the node by https.
     pub is_secure: bool,
-    /// Makes the cookie of the sign-in pages; the flag is [`Self::is_secure`].
+    /// Makes the cookie of the sign-in pages; the flag is whether the browser reaches the node by https.
     pub sign_in_cookie: fn(&BrowserToken, bool) -> String,
 }

@@ -29,6 +29,8 @@ pub(super) enum Control {
     Person,
     /// An application; without a choice the first one.
     Application,
+    /// An application, without a default.
+    AnyApplication,
     Session,
     Scope,
     Campaign,
@@ -38,7 +40,8 @@ pub(super) enum Control {
     Text,
 }
 
-const CLOSE_REASONS: &[&str] = &[
+/// The close reasons of sessions.
+pub(super) const CLOSE_REASONS: &[&str] = &[
     "evicted",
     "server_shutdown",
     "slow_consumer",
@@ -106,6 +109,34 @@ const FIELDS: &[(&str, &str, &str)] = &[
     ("duration", "지속 시간", "Duration"),
     ("mix", "비율", "Mix"),
     ("seed", "시드", "Seed"),
+    ("emojis", "이모지 (JSON)", "Emojis (JSON)"),
+    ("badges", "배지 주소", "Badges"),
+    ("tierName", "등급 이름", "Tier name"),
+    ("since", "첫 구독일", "First day"),
+    ("temporary", "1분 동안만", "For a minute"),
+    ("tags", "태그", "Tags"),
+    ("adult", "성인 방송", "For adults"),
+    ("thumbnail", "섬네일 주소", "Thumbnail"),
+    ("claim", "수령 ID", "Claim id"),
+    ("token", "토큰, 코드 또는 URL", "Token, code or URL"),
+];
+
+/// Fields that few need. They are folded.
+const FOLDED: &[&str] = &[
+    "emojis",
+    "badges",
+    "tierName",
+    "since",
+    "tags",
+    "adult",
+    "thumbnail",
+    "claim",
+    "reward",
+    "category",
+    "type",
+    "mix",
+    "seed",
+    "token",
 ];
 
 /// The field's value at first, if it is not empty.
@@ -141,7 +172,8 @@ pub(super) fn field_label(field: &'static str, language: Language) -> &'static s
 /// The control of a field.
 pub(super) fn control(kind: &Kind, field: &str) -> Control {
     match (kind.name, field) {
-        ("close-session" | "cut-connection", "user") => Control::Person,
+        ("close-session" | "cut-connection" | "expire", "user") | ("storm", "from") => Control::Person,
+        ("close-session" | "cut-connection" | "expire", "client") => Control::AnyApplication,
         (_, "channel" | "to" | "user") => Control::FirstPerson,
         (_, "from" | "target" | "viewer") => Control::LastPerson,
         (_, "client") => Control::Application,
@@ -154,50 +186,17 @@ pub(super) fn control(kind: &Kind, field: &str) -> Control {
         (_, "reason") => Control::Choice(CLOSE_REASONS),
         (_, "amount" | "month" | "viewers" | "minutes" | "seed") => Control::Number,
         ("storm", "rate") => Control::Number,
-        (_, "anonymous") => Control::Flag,
+        (_, "anonymous" | "temporary" | "adult") => Control::Flag,
         _ => Control::Text,
     }
+}
+
+/// Whether a field is folded.
+pub(super) fn is_folded(field: &str) -> bool {
+    FOLDED.contains(&field)
 }
 
 /// The value of a field at first.
 pub(super) fn value(kind: &Kind, field: &str) -> &'static str {
     VALUES.iter().find(|(of, name, _)| *of == kind.name && *name == field).map_or("", |(_, _, value)| value)
-}
-
-/// An effect of a fault rule: its name in `do`, what it is called, and its fields: the name in the form, the
-/// label (empty for a fixed value), and the value at first.
-pub(super) struct EffectView {
-    pub name: &'static str,
-    pub label: &'static str,
-    pub fields: &'static [(&'static str, &'static str, &'static str)],
-}
-
-/// (name, Korean, English, fields)
-type EffectRow =
-    (&'static str, &'static str, &'static str, &'static [(&'static str, &'static str, &'static str)]);
-
-const EFFECTS: &[EffectRow] = &[
-    (
-        "status",
-        "상태 코드",
-        "Status",
-        &[
-            ("do.status:number", "status", "429"),
-            ("do.retryAfter:number", "retryAfter", "5"),
-            ("do.message", "message", ""),
-        ],
-    ),
-    ("delay", "지연", "Delay", &[("do.delay", "delay", "2s"), ("do.when", "when", "before")]),
-    ("cut", "연결 끊기", "Cut", &[("do.cut", "before / after", "after")]),
-    ("truncate", "잘린 응답", "Truncate", &[("do.truncate:json", "", "true")]),
-];
-
-/// The effects of fault rules.
-pub(super) fn effects(language: Language) -> Vec<EffectView> {
-    let view = |(name, korean, english, fields): &EffectRow| EffectView {
-        name,
-        label: language.pick(korean, english),
-        fields,
-    };
-    EFFECTS.iter().map(view).collect()
 }

@@ -10,9 +10,10 @@ use http::StatusCode;
 use service::due::DueKind;
 
 use super::assets::{script_href, style_href};
+use super::effects::FaultForm;
 use super::handle::Console;
 use super::html::{html_answer, write};
-use super::kinds::{self, Control, EffectView, Group};
+use super::kinds::{self, Control, Group};
 use super::record::{ROWS_MAX, RecordRow, Rows, kind_name};
 use super::regions::Regions;
 use super::texts::{Texts, texts};
@@ -69,7 +70,7 @@ pub(super) struct Page<'a> {
     groups: Vec<GroupView>,
     record_kinds: Vec<&'static str>,
     due_kinds: Vec<&'static str>,
-    effects: Vec<EffectView>,
+    fault_form: FaultForm,
     rows: String,
     /// Why the filter is wrong.
     wrong_filter: Option<String>,
@@ -89,6 +90,8 @@ struct KindView {
     /// What happens; empty in a language without a description.
     summary: &'static str,
     fields: Vec<FieldView>,
+    /// The fields that few need.
+    folded: Vec<FieldView>,
     is_first: bool,
 }
 
@@ -144,7 +147,7 @@ impl<'a> Page<'a> {
             groups: Group::ALL.into_iter().filter_map(|group| group_view(group, view, &regions)).collect(),
             regions,
             record_kinds: RECORD_KINDS.into_iter().map(kind_name).collect(),
-            effects: kinds::effects(view.language),
+            fault_form: FaultForm::of(view.language),
             due_kinds: DueKind::all().map(DueKind::name).collect(),
             rows,
             wrong_filter: filter.err().map(|wrong| format!("{}: {}", wrong.field, wrong.rule)),
@@ -216,11 +219,13 @@ fn kind_view(kind: &'static Kind, language: Language, regions: &Regions) -> Kind
             is_required: about.contains("required"),
         }
     };
+    let (folded, fields): (Vec<_>, Vec<_>) = kind.fields.iter().partition(|(name, _)| kinds::is_folded(name));
     KindView {
         name: kind.name,
         label: kinds::label(kind, language),
         summary: language.pick("", kind.summary),
-        fields: kind.fields.iter().map(field).collect(),
+        fields: fields.into_iter().map(field).collect(),
+        folded: folded.into_iter().map(field).collect(),
         is_first: kind.name == KINDS[0].name,
     }
 }
@@ -231,7 +236,9 @@ fn hint(control: Control, about: &str, language: Language) -> String {
         Control::FirstPerson => t.default_first_person,
         Control::LastPerson => t.default_last_person,
         Control::Application => t.default_application,
-        Control::Person | Control::Session | Control::Scope | Control::Campaign => t.choose,
+        Control::Person | Control::AnyApplication | Control::Session | Control::Scope | Control::Campaign => {
+            t.choose
+        }
         Control::Choice(_) => t.default_value,
         Control::Number | Control::Flag | Control::Text => language.pick("", about),
     }
@@ -241,7 +248,7 @@ fn hint(control: Control, about: &str, language: Language) -> String {
 fn control_view(control: Control, regions: &Regions) -> ControlView {
     match control {
         Control::FirstPerson | Control::LastPerson | Control::Person => ControlView::Listed("options-people"),
-        Control::Application => ControlView::Listed("options-applications"),
+        Control::Application | Control::AnyApplication => ControlView::Listed("options-applications"),
         Control::Session => ControlView::Listed("options-sessions"),
         Control::Campaign => ControlView::Choice(regions.choices.campaigns.clone()),
         Control::Scope => ControlView::Choice(same(&regions.choices.scopes)),

@@ -101,13 +101,21 @@ fn summary(record: &Record) -> (String, Vec<String>, bool) {
             (format!("{} {}", text("method"), text("path")), present(tags), refused)
         }
         RecordKind::Due => (text("what"), rest(fields, &["what"]), false),
-        RecordKind::Trigger => (text("trigger"), rest(fields, &["trigger"]), false),
+        RecordKind::Trigger => {
+            const OMITTED: [&str; 4] = ["trigger", "chatChannelId", "messageId", "messageTime"];
+            (text("trigger"), rest(fields, &OMITTED), false)
+        }
+        RecordKind::Event => {
+            let missed = fields.get("missed").and_then(Value::as_array).map_or(0, Vec::len);
+            let tags = [text("channelId"), format!("✓ {}", text("delivered")), format!("✗ {missed}")];
+            (text("event"), present(tags), false)
+        }
         RecordKind::Fault => {
             let effect = fields.get("do").map(plain).unwrap_or_default();
             let tags = present([text("fault"), text("user"), text("clientId")]);
             (format!("{effect} · {} {}", text("method"), text("path")).trim().to_owned(), tags, true)
         }
-        RecordKind::Event | RecordKind::Frame | RecordKind::Delivery | RecordKind::Clock => {
+        RecordKind::Frame | RecordKind::Delivery | RecordKind::Clock => {
             let names =
                 ["what", "event", "eventType", "type", "outcome", "result", "mode", "direction", "name"];
             let what = names.iter().filter_map(|name| fields.get(*name)).map(plain).collect::<Vec<_>>();

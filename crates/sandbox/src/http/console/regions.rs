@@ -12,7 +12,9 @@ use super::texts::{Texts, texts};
 use super::view::View;
 use crate::http::answer::Problem;
 use crate::overview::{ApplicationEntry, Overview, SessionEntry, WebhookEntry};
+use crate::scenario_runs::ScenarioRun;
 use crate::timeline::Happened;
+use crate::world_host::MAIN_WORLD;
 
 /// Maximum number of what becomes due next.
 const DUE_MAX: usize = 8;
@@ -100,6 +102,31 @@ struct FaultRow {
 }
 
 #[derive(Template)]
+#[template(path = "console/worlds.html")]
+struct Worlds {
+    t: &'static Texts,
+    worlds: Vec<WorldView>,
+    snapshots: Vec<String>,
+}
+
+struct WorldView {
+    id: String,
+    base_url: String,
+    now: String,
+    /// Whether the page is that of this world.
+    is_this: bool,
+    /// Whether it is the world that the process began with, which cannot be deleted.
+    is_main: bool,
+}
+
+#[derive(Template)]
+#[template(path = "console/runs.html")]
+struct Runs {
+    t: &'static Texts,
+    runs: Vec<ScenarioRun>,
+}
+
+#[derive(Template)]
 #[template(path = "console/options.html")]
 struct Options<'a> {
     options: &'a [(String, String)],
@@ -121,7 +148,7 @@ impl Regions {
             ("due", write(&Due { t, entries: due.iter().map(due_entry).collect() })?),
             ("people-list", write(&People { t, people: people(&overview) })?),
             ("application-list", write(&Applications { t, applications: &overview.applications })?),
-            ("chat-view", write(&Chat::of(t, &overview, sandbox.log(), view, faults.as_ref()))?),
+            ("chat-view", write(&Chat::of(t, &overview, sandbox.log(), view))?),
             ("webhook-list", write(&Webhooks { t, webhooks: &overview.webhooks })?),
             ("options-people", write(&Options { options: &choices.people })?),
             ("options-applications", write(&Options { options: &choices.applications })?),
@@ -130,6 +157,11 @@ impl Regions {
         if let Some(faults) = faults {
             parts.push(("fault-list", write(&Faults { t, rules: fault_rows(t, &faults) })?));
         }
+        if let Some(worlds) = console.content("/sandbox/v1/worlds").await {
+            let snapshots = console.content("/sandbox/v1/snapshots").await.unwrap_or_default();
+            parts.push(("world-list", write(&Worlds::of(t, &worlds, &snapshots, &overview.base_url))?));
+        }
+        parts.push(("run-list", write(&Runs { t, runs: sandbox.runs().list() })?));
         Ok(Self { parts, choices })
     }
 
@@ -141,6 +173,21 @@ impl Regions {
     /// The ids and the parts.
     pub fn into_parts(self) -> Vec<(&'static str, String)> {
         self.parts
+    }
+}
+
+impl Worlds {
+    fn of(t: &'static Texts, worlds: &Value, snapshots: &Value, base_url: &str) -> Self {
+        let list = |value: &Value| value["data"].as_array().cloned().unwrap_or_default();
+        let world = |world: Value| WorldView {
+            is_this: world["baseUrl"] == base_url,
+            is_main: world["worldId"] == MAIN_WORLD,
+            id: plain(&world["worldId"]),
+            base_url: plain(&world["baseUrl"]),
+            now: short_time(&plain(&world["now"])),
+        };
+        let names = list(snapshots).iter().map(|snapshot| plain(&snapshot["name"])).collect();
+        Self { t, worlds: list(worlds).into_iter().map(world).collect(), snapshots: names }
     }
 }
 

@@ -9,7 +9,6 @@ use http::{HeaderValue, StatusCode, header};
 use super::handle::{Console, field, read_form};
 use crate::http::answer::Problem;
 use crate::http::names;
-use crate::http::surroundings::Surroundings;
 use crate::overview::sign_in_url;
 
 /// Maximum number of people.
@@ -33,8 +32,10 @@ pub(super) async fn sign_in(State(console): State<Console>, request: Request) ->
     let rule = format!("{client_id} needs a redirect address first");
     let redirect_uri = redirect_uris.first().ok_or_else(|| Problem::invalid("client", rule))?;
     let token = service.sign_in_as(&login).await?.ok_or_else(nobody)?;
-    let Surroundings { sign_in_cookie, is_secure, .. } = console.surroundings();
-    let cookie = sign_in_cookie(&token, is_secure);
+    // The form has an origin, whatever way the browser reaches the sandbox.
+    let origin = parts.headers.get(header::ORIGIN);
+    let is_secure = origin.is_some_and(|origin| origin.as_bytes().starts_with(b"https:"));
+    let cookie = (console.surroundings().sign_in_cookie)(&token, is_secure);
     let cookie = HeaderValue::from_str(&cookie).map_err(|_| nobody())?;
     // The address is one of this origin, whatever name the browser reaches it by.
     let target = sign_in_url("", &client_id, redirect_uri);

@@ -131,6 +131,31 @@ texts! {
     listener: "리스너가 가져감", "fetched by a listener";
     attempts: "시도", "attempts";
     next_attempt: "다음 시도", "next attempt";
+
+    last_received: "마지막 수신", "Last received";
+    received: "받음", "received";
+    not_received: "받지 못함", "not received";
+    nobody_subscribed: "구독한 세션 없음", "no session was subscribed";
+    events: "이벤트", "Events";
+    no_events: "이 채널의 이벤트가 아직 없습니다.", "No event of this channel yet.";
+    event: "이벤트", "Event";
+    worlds: "월드", "Worlds";
+    worlds_about: "월드는 자기 포트를 가진 별도의 샌드박스입니다.", "A world is a sandbox of its own, on a port of its own.";
+    new_world: "새 월드", "New world";
+    name: "이름", "Name";
+    create: "만들기", "Create";
+    snapshot: "스냅샷", "Snapshot";
+    restore: "되돌리기", "Restore";
+    reset: "초기화", "Reset";
+    this_world: "이 월드", "this world";
+    scenarios: "시나리오", "Scenarios";
+    scenarios_about: "stagedoor scenario run으로 실행한 결과입니다.", "The runs of stagedoor scenario run.";
+    snapshots: "스냅샷 목록", "Snapshots";
+    delete: "삭제", "Delete";
+    no_run: "실행한 시나리오가 없습니다. stagedoor scenario run first-stream으로 실행할 수 있습니다.", "No run yet. stagedoor scenario run first-stream makes one.";
+    passed: "성공", "passed";
+    steps: "단계", "steps";
+    group_rest: "나머지 칸", "More fields";
 }
 
 /// The texts in a language.

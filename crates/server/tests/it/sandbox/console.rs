@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use testkit::{Browser, Connection, Page, Request, Response};
 
-use crate::cli::process::Sandbox;
+use crate::cli::process::{Sandbox, run, stagedoor};
 
 const FORM: &str = "application/x-www-form-urlencoded";
 const HOSTILE: &str = "\"><script>alert(1)</script><img src=x onerror=alert(1)>'";
@@ -230,6 +230,29 @@ async fn the_state_has_everything_with_its_ids() {
     let subscribed = json!([{ "eventType": "CHAT", "channelId": person.channel_id }]);
     assert_eq!(session["subscribedEvents"], subscribed);
     assert_eq!(sandbox.api.send(Request::get("/sandbox/v1/state")).await.status, 401);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn runs_of_scenarios_are_shown() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let sandbox = Sandbox::start(folder.path(), &[]).await;
+    let file = folder.path().join("two.yaml");
+    let steps = "steps:\n  - trigger: { kind: chat }\n  - trigger: { kind: chat, channel: nobody }\n";
+    std::fs::write(&file, format!("scenario: two\nabout: Two steps.\n{steps}")).expect("a file");
+    let base = sandbox.world["baseUrl"].as_str().expect("a URL");
+    let mut command = stagedoor(&["scenario", "run", "--server", base, file.to_str().expect("a path")]);
+    command.env("STAGEDOOR_OPERATOR_KEY", sandbox.world["operatorKey"].as_str().expect("a key"));
+    assert_eq!(run(command).await.status.code(), Some(1));
+    let runs = sandbox.api.operator(Request::get("/sandbox/v1/runs")).await.content();
+    let found = &runs["data"][0];
+    assert_eq!(
+        (&found["name"], &found["passed"], &found["steps"]),
+        (&json!("two"), &json!(false), &json!(2))
+    );
+    let (_, page) = browser(&sandbox).await;
+    assert!(page.response.text().contains("no channel is called nobody"), "the page has the failure");
+    let wrong = Request::post("/sandbox/v1/runs").json(&json!({ "name": "x".repeat(2_001) }));
+    assert_eq!(sandbox.api.operator(wrong).await.status, 400);
 }
 
 fn form_encoded(text: &str) -> String {
