@@ -1,5 +1,5 @@
-//! `stagedoor fault`: adds, lists and removes the rules by which requests and socket messages of a sandbox
-//! fail.
+//! `stagedoor fault`: adds, lists and removes the rules by which requests, socket messages and webhooks of a
+//! sandbox fail.
 
 use std::time::Duration;
 
@@ -17,6 +17,7 @@ pub const EXAMPLES: &str = "Examples:
   stagedoor fault add --event SYSTEM/subscribed --late 5s
   stagedoor fault add --event CHAT --user haneul --drop --probability 0.3 --seed 7
   stagedoor fault add --event CHAT --close slow_consumer --times 1
+  stagedoor fault add --webhook drops --tamper signature --times 1
   stagedoor fault list
   stagedoor fault remove fault-1
   stagedoor fault reset";
@@ -36,8 +37,8 @@ pub struct FaultOptions {
 /// The actions of `stagedoor fault`. Without one the rules are listed.
 #[derive(Debug, Subcommand)]
 enum FaultAction {
-    /// Adds a rule: which requests or socket messages it means, which of these it affects, and what happens
-    /// to them.
+    /// Adds a rule: which requests, socket messages or webhook attempts it means, which of these it affects,
+    /// and what happens to them.
     #[command(after_help = EXAMPLES)]
     Add(Box<NewFault>),
     /// Lists the rules and the number of their hits.
@@ -87,6 +88,10 @@ struct MatchOptions {
     /// The channel of the event, by id, login or name.
     #[arg(long, value_name = "CHANNEL")]
     channel: Option<String>,
+    /// The webhook, by its id or by the id or name of its application. It goes with --tamper, --duplicate and
+    /// --late.
+    #[arg(long, value_name = "WEBHOOK")]
+    webhook: Option<String>,
 }
 
 /// Which of them are affected.
@@ -142,6 +147,10 @@ struct EffectOptions {
     /// The session is closed instead, with this close reason.
     #[arg(long, value_name = "REASON")]
     close: Option<String>,
+    /// The webhook message has a wrong `signature`, a `timestamp` of 10 minutes ago, or a `body` that was
+    /// changed after it was signed.
+    #[arg(long, value_name = "PART")]
+    tamper: Option<String>,
 }
 
 /// More about what happens.
@@ -237,7 +246,7 @@ impl NewFault {
 
 impl MatchOptions {
     fn body(&self) -> Map<String, Value> {
-        let Self { client, user, method, path, event, channel } = self;
+        let Self { client, user, method, path, event, channel, webhook } = self;
         given(json!({
             "clientId": client,
             "user": user,
@@ -245,13 +254,15 @@ impl MatchOptions {
             "path": path,
             "event": event,
             "channelId": channel,
+            "webhook": webhook,
         }))
     }
 }
 
 impl EffectOptions {
     fn body(&self, details: &DetailOptions) -> Map<String, Value> {
-        let Self { status, delay, cut, truncate, drop, duplicate, reorder, late, silence, close } = self;
+        let Self { status, delay, cut, truncate, drop, duplicate, reorder, late, silence, close, tamper } =
+            self;
         let DetailOptions { message, retry_after, when } = details;
         let flag = |flag: &bool| flag.then_some(true);
         given(json!({
@@ -268,6 +279,7 @@ impl EffectOptions {
             "late": late,
             "silence": flag(silence),
             "close": close,
+            "tamper": tamper,
         }))
     }
 }

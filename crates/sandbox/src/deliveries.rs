@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use domain::ClientId;
 use domain::delivery::{Next, Outcome};
-use domain::{ClientId, WebhookId};
 use jobs::webhooks::{AttemptFault, FaultPoint, SentAttempt};
 use serde_json::{Map, Value};
+use service::deliveries::AttemptKey;
 
+use crate::fault::{Effect, Facts, Subject};
 use crate::log::{NewRecord, RecordKind};
 use crate::sandbox::Sandbox;
 
@@ -22,8 +24,22 @@ impl Sandbox {
 }
 
 impl FaultPoint for DeliveryPoint {
-    fn fault(&self, _: &ClientId, _: &WebhookId) -> Option<(String, AttemptFault)> {
-        None
+    fn fault(&self, client_id: &ClientId, key: &AttemptKey) -> Option<(String, AttemptFault)> {
+        let (client_id, webhook_id) = (client_id.as_str(), key.webhook_id.as_str());
+        let subject = Subject::Attempt { webhook_id };
+        let facts = Facts { client_id: Some(client_id), user: None, subject };
+        let (rule, fault) = self.0.faults().decide_attempt(facts)?;
+        let fields = [
+            ("fault", rule.as_str().into()),
+            ("do", Effect::Attempt(fault).to_json()),
+            ("clientId", client_id.into()),
+            ("webhookId", webhook_id.into()),
+            ("messageId", key.message_id.as_str().into()),
+            ("number", key.number.into()),
+        ];
+        let fields = fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        self.0.log().add(NewRecord { at: self.0.clock().now(), kind: RecordKind::Fault, fields });
+        Some((rule, fault))
     }
 
     fn attempted(&self, attempt: SentAttempt) {

@@ -1,9 +1,10 @@
-//! The faults of requests and of socket messages: which of them fail, and how. The rules are pure: the same
-//! requests, the same messages and the same seed give the same decisions.
+//! The faults of requests, of socket messages and of webhook attempts: which of them fail, and how. The rules
+//! are pure: the same requests, messages and attempts, and the same seed give the same decisions.
 
 use std::time::Duration;
 
 use gateway::CloseReason;
+use jobs::webhooks::AttemptFault;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -43,6 +44,8 @@ pub(crate) struct Matching {
     pub event: Option<String>,
     /// The channel of the event.
     pub channel_id: Option<String>,
+    /// The id of the webhook, or the client id of its application.
+    pub webhook: Option<String>,
 }
 
 /// The names of events. `SYSTEM` means every SYSTEM message.
@@ -74,6 +77,8 @@ pub(crate) enum Effect {
     Request(RequestEffect),
     /// To a message of a socket.
     Message(MessageEffect),
+    /// To an attempt at a webhook.
+    Attempt(AttemptFault),
 }
 
 /// What happens to an affected request.
@@ -121,6 +126,11 @@ impl Effect {
         match self {
             Self::Request(effect) => effect.to_json(),
             Self::Message(effect) => effect.to_json(),
+            Self::Attempt(AttemptFault::WrongSignature) => json!({ "tamper": "signature" }),
+            Self::Attempt(AttemptFault::OldTimestamp) => json!({ "tamper": "timestamp" }),
+            Self::Attempt(AttemptFault::ChangedBody) => json!({ "tamper": "body" }),
+            Self::Attempt(AttemptFault::Duplicate) => json!({ "duplicate": true }),
+            Self::Attempt(AttemptFault::Late(span)) => json!({ "late": span_text(*span) }),
         }
     }
 
@@ -128,7 +138,7 @@ impl Effect {
     pub fn on_request(&self) -> Option<RequestEffect> {
         match self {
             Self::Request(effect) => Some(effect.clone()),
-            Self::Message(_) => None,
+            Self::Message(_) | Self::Attempt(_) => None,
         }
     }
 
@@ -136,7 +146,15 @@ impl Effect {
     pub fn on_message(&self) -> Option<MessageEffect> {
         match self {
             Self::Message(effect) => Some(*effect),
-            Self::Request(_) => None,
+            Self::Request(_) | Self::Attempt(_) => None,
+        }
+    }
+
+    /// The effect on an attempt at a webhook.
+    pub fn on_attempt(&self) -> Option<AttemptFault> {
+        match self {
+            Self::Attempt(fault) => Some(*fault),
+            Self::Request(_) | Self::Message(_) => None,
         }
     }
 }
@@ -204,6 +222,11 @@ pub(crate) enum Subject<'a> {
         /// The session holds back a message that follows this one, so this one keeps its place.
         is_awaited: bool,
     },
+    /// An attempt at a webhook.
+    Attempt {
+        /// The id of the webhook.
+        webhook_id: &'a str,
+    },
 }
 
 /// What a rule remembers.
@@ -241,7 +264,7 @@ impl Rule {
 impl Effect {
     fn fits(&self, subject: Subject<'_>) -> bool {
         match (self, subject) {
-            (Self::Request(_), Subject::Request { .. }) => true,
+            (Self::Request(_), Subject::Request { .. }) | (Self::Attempt(_), Subject::Attempt { .. }) => true,
             (Self::Message(effect), Subject::Message { is_awaited, .. }) => {
                 !(is_awaited && *effect == MessageEffect::Reorder)
             }
@@ -263,6 +286,9 @@ impl Matching {
             Subject::Message { event, channel_id, .. } => {
                 let wanted = self.event.as_deref();
                 wanted.is_none_or(|wanted| is_event(wanted, event)) && is(&self.channel_id, channel_id)
+            }
+            Subject::Attempt { webhook_id } => {
+                is(&self.webhook, Some(webhook_id)) || is(&self.webhook, facts.client_id)
             }
         };
         of_subject && is(&self.client_id, facts.client_id) && is(&self.user, facts.user)

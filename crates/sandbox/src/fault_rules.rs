@@ -2,6 +2,8 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use jobs::webhooks::AttemptFault;
+
 use crate::fault::{Effect, Facts, MessageEffect, RequestEffect, Rule, RuleState};
 
 /// Maximum number of rules.
@@ -70,6 +72,11 @@ impl FaultRules {
     /// The id and the effect of the first rule that affects a message.
     pub fn decide_message(&self, message: Facts<'_>) -> Option<(String, MessageEffect)> {
         self.decide(message, Effect::on_message)
+    }
+
+    /// The id and the fault of the first rule that affects an attempt at a webhook.
+    pub fn decide_attempt(&self, attempt: Facts<'_>) -> Option<(String, AttemptFault)> {
+        self.decide(attempt, Effect::on_attempt)
     }
 
     fn decide<T>(&self, facts: Facts<'_>, effect_of: fn(&Effect) -> Option<T>) -> Option<(String, T)> {

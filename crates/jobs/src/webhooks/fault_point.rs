@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use domain::delivery::{Next, Outcome};
 use domain::limits::MINUTE_MS;
-use domain::{ClaimId, ClientId, Timestamp, WebhookId};
+use domain::{ClaimId, ClientId, Timestamp};
 use service::deliveries::{Attempt, AttemptKey};
 
 /// How old the timestamp of [`AttemptFault::OldTimestamp`] is.
@@ -61,8 +61,8 @@ pub struct SentAttempt {
 
 /// Stands around every attempt.
 pub trait FaultPoint: std::fmt::Debug + Send + Sync {
-    /// The fault of the next attempt at a webhook, with the id of its rule.
-    fn fault(&self, client_id: &ClientId, webhook_id: &WebhookId) -> Option<(String, AttemptFault)>;
+    /// The fault of an attempt that begins, with the id of its rule.
+    fn fault(&self, client_id: &ClientId, key: &AttemptKey) -> Option<(String, AttemptFault)>;
 
     /// An attempt was made, and its result was recorded.
     fn attempted(&self, attempt: SentAttempt);

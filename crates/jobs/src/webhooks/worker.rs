@@ -172,7 +172,7 @@ async fn send(context: &WorkerContext, attempt: Attempt, leased_until: Duration)
         let report = exchange(context, key, url.as_deref(), headers, body).await;
         return Some(Ended { report, leased_until, sent: Vec::new() });
     };
-    let (rule, fault) = fault_point.fault(&attempt.client_id, &attempt.key.webhook_id).unzip();
+    let (rule, fault) = fault_point.fault(&attempt.client_id, &attempt.key).unzip();
     if let Some(AttemptFault::Late(span)) = fault {
         clock.sleep(span.min(LATE_MAX)).await;
     }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use jobs::webhooks::{AttemptFault, LATE_MAX};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -48,6 +49,32 @@ pub(crate) struct NewEffect {
     silence: Option<bool>,
     /// The session is closed instead, with this close reason.
     close: Option<String>,
+    /// A webhook message has a wrong signature, an old timestamp, or a body that was changed after it was
+    /// signed.
+    tamper: Option<Tampered>,
+}
+
+/// What is wrong with a webhook message.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Tampered {
+    /// The signature is wrong.
+    Signature,
+    /// The timestamp is 10 minutes old. The signature is right.
+    Timestamp,
+    /// The body was changed after it was signed.
+    Body,
+}
+
+/// What a rule means besides requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Meant {
+    /// It does not say.
+    Any,
+    /// Messages of sockets.
+    Messages,
+    /// Attempts at webhooks.
+    Attempts,
 }
 
 /// Number of bytes, or `true` for half of the answer.
@@ -59,12 +86,13 @@ enum Length {
 }
 
 impl NewEffect {
-    /// Checks the effect. A cut is one of messages if the rule means messages.
-    pub(super) fn checked(self, of_messages: bool) -> Result<Effect, Problem> {
+    /// Checks the effect. What may happen to several things happens to those that the rule means.
+    pub(super) fn checked(self, meant: Meant) -> Result<Effect, Problem> {
         self.check_companions()?;
         let found = self.given();
         match found[..] {
-            ["cut"] if of_messages => {
+            [name] if meant == Meant::Attempts || name == "tamper" => self.of_attempts().map(Effect::Attempt),
+            ["cut"] if meant == Meant::Messages => {
                 let moment = self.cut.unwrap_or(Moment::Before);
                 Ok(Effect::Message(MessageEffect::Cut(moment)))
             }
@@ -87,6 +115,7 @@ impl NewEffect {
             self.late.is_some(),
             self.silence.is_some(),
             self.close.is_some(),
+            self.tamper.is_some(),
         ];
         NAMES.into_iter().zip(given).filter_map(|(name, is_given)| is_given.then_some(name)).collect()
     }
@@ -133,6 +162,26 @@ impl NewEffect {
         Ok(RequestEffect::Status { status, message, retry_after_s: retry_after })
     }
 
+    fn of_attempts(self) -> Result<AttemptFault, Problem> {
+        if let Some(tampered) = self.tamper {
+            return Ok(match tampered {
+                Tampered::Signature => AttemptFault::WrongSignature,
+                Tampered::Timestamp => AttemptFault::OldTimestamp,
+                Tampered::Body => AttemptFault::ChangedBody,
+            });
+        }
+        if let Some(late) = self.late {
+            let span = time_text::parse_span(&late).filter(|span| *span <= LATE_MAX);
+            let rule = format!("must be a duration like 250ms or 2s, of at most {}s", LATE_MAX.as_secs());
+            return span.map(AttemptFault::Late).ok_or_else(|| Problem::invalid("do.late", rule));
+        }
+        match self.duplicate {
+            Some(true) => Ok(AttemptFault::Duplicate),
+            Some(false) => Err(Problem::invalid("do.duplicate", "must be true")),
+            None => Err(Problem::invalid("do", "must be tamper, duplicate or late for a webhook")),
+        }
+    }
+
     fn of_messages(self, name: &str) -> Result<MessageEffect, Problem> {
         if let Some(late) = self.late {
             return Ok(MessageEffect::Late(span("do.late", &late)?));
@@ -152,8 +201,19 @@ impl NewEffect {
 }
 
 /// The names of the effects.
-const NAMES: [&str; 10] =
-    ["status", "delay", "cut", "truncate", "drop", "duplicate", "reorder", "late", "silence", "close"];
+const NAMES: [&str; 11] = [
+    "status",
+    "delay",
+    "cut",
+    "truncate",
+    "drop",
+    "duplicate",
+    "reorder",
+    "late",
+    "silence",
+    "close",
+    "tamper",
+];
 
 fn span(field: &str, text: &str) -> Result<Duration, Problem> {
     let span = time_text::parse_span(text).filter(|span| *span <= DELAY_MAX);

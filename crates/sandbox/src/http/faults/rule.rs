@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use service::Service;
 
-use super::effect::NewEffect;
+use super::effect::{Meant, NewEffect};
 use crate::fault::{DEFAULT_SEED, EVENT_NAMES, Effect, Matching, Rule};
 use crate::fault_rules::KeptRule;
 use crate::http::answer::Problem;
@@ -50,6 +50,8 @@ struct NewMatching {
     event: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     channel_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    webhook: Option<String>,
 }
 
 /// Checks a rule.
@@ -64,21 +66,26 @@ pub(super) fn checked(rule: NewRule) -> Result<Rule, Problem> {
         return Err(Problem::invalid("probability", "must be a number from 0 to 1"));
     }
     let matching = matching_of(matching)?;
-    let of_messages = matching.event.is_some() || matching.channel_id.is_some();
-    let effect = effect.checked(of_messages)?;
+    let meant = match &matching {
+        Matching { webhook: Some(_), .. } => Meant::Attempts,
+        Matching { event: Some(_), .. } | Matching { channel_id: Some(_), .. } => Meant::Messages,
+        _ => Meant::Any,
+    };
+    let effect = effect.checked(meant)?;
     check_together(&matching, &effect)?;
     let seed = seed.unwrap_or(DEFAULT_SEED);
     Ok(Rule { matching, nth, probability, times, seed, effect })
 }
 
 fn matching_of(matching: NewMatching) -> Result<Matching, Problem> {
-    let NewMatching { client_id, user, method, path, event, channel_id } = matching;
+    let NewMatching { client_id, user, method, path, event, channel_id, webhook } = matching;
     let texts = [
         ("clientId", &client_id),
         ("user", &user),
         ("method", &method),
         ("path", &path),
         ("channelId", &channel_id),
+        ("webhook", &webhook),
     ];
     for (field, text) in texts {
         if text.as_ref().is_some_and(|text| text.is_empty() || text.chars().count() > TEXT_CHARS_MAX) {
@@ -97,19 +104,20 @@ fn matching_of(matching: NewMatching) -> Result<Matching, Problem> {
         return Err(Problem::invalid("match.event", format!("must be one of {}", EVENT_NAMES.join(", "))));
     }
     let method = method.map(|method| method.to_ascii_uppercase());
-    Ok(Matching { client_id, user, method, path, event, channel_id })
+    Ok(Matching { client_id, user, method, path, event, channel_id, webhook })
 }
 
 /// Checks that what a rule means can suffer what it does.
 fn check_together(matching: &Matching, effect: &Effect) -> Result<(), Problem> {
-    let Matching { method, path, event, channel_id, .. } = matching;
+    let Matching { user, method, path, event, channel_id, .. } = matching;
+    let of_requests = [("match.method", method), ("match.path", path)];
+    let of_messages = [("match.event", event), ("match.channelId", channel_id)];
     let (wrong, rule) = match effect {
-        Effect::Request(_) => (
-            [("match.event", event), ("match.channelId", channel_id)],
-            "does not go with a fault of requests",
-        ),
-        Effect::Message(_) => {
-            ([("match.method", method), ("match.path", path)], "does not go with a fault of socket messages")
+        Effect::Request(_) => (of_messages.to_vec(), "does not go with a fault of requests"),
+        Effect::Message(_) => (of_requests.to_vec(), "does not go with a fault of socket messages"),
+        Effect::Attempt(_) => {
+            let wrong = [&of_requests[..], &of_messages, &[("match.user", user)]].concat();
+            (wrong, "does not go with a fault of webhooks")
         }
     };
     if let Some((field, _)) = wrong.into_iter().find(|(_, value)| value.is_some()) {
@@ -128,11 +136,11 @@ impl Rule {
     /// The rule with the ids of the people, applications and channels that it names. An unknown name stays,
     /// because it may be the id of what does not exist yet.
     pub(super) async fn with_ids(mut self, service: &Service) -> Self {
-        let Matching { client_id, user, channel_id, .. } = &mut self.matching;
-        if let Some(name) = client_id
-            && let Ok(application) = names::application(service, "match.clientId", name).await
-        {
-            *name = application.client_id.to_string();
+        let Matching { client_id, user, channel_id, webhook, .. } = &mut self.matching;
+        for name in [client_id, webhook].into_iter().flatten() {
+            if let Ok(application) = names::application(service, "match.clientId", name).await {
+                *name = application.client_id.to_string();
+            }
         }
         for name in [user, channel_id].into_iter().flatten() {
             if let Ok(channel) = names::channel(service, "match.user", name).await {
@@ -146,11 +154,11 @@ impl Rule {
 /// A rule as the sandbox API shows it.
 pub(super) fn shown(KeptRule { id, rule, state }: &KeptRule) -> Value {
     let Rule { matching, nth, probability, times, seed, effect } = rule;
-    let Matching { client_id, user, method, path, event, channel_id } = matching.clone();
+    let Matching { client_id, user, method, path, event, channel_id, webhook } = matching.clone();
     json!({
         "id": id,
         "hits": state.hits,
-        "match": NewMatching { client_id, user, method, path, event, channel_id },
+        "match": NewMatching { client_id, user, method, path, event, channel_id, webhook },
         "nth": nth,
         "probability": probability,
         "times": times,

@@ -22,5 +22,6 @@ mod timeline;
 mod tokens;
 mod trigger;
 mod webhook;
+mod webhook_faults;
 mod world_files;
 mod worlds;
