@@ -18,7 +18,7 @@ use tokio::task::JoinSet;
 
 use super::client::{ATTEMPT_MAX, Outgoing};
 use super::context::WorkerContext;
-use super::fault_point::{AttemptFault, LATE_MAX, SentAttempt, tampered};
+use super::fault_point::{AttemptFault, FaultPoint, LATE_MAX, SentAttempt, tampered};
 
 /// Maximum number of attempts of one webhook in flight.
 pub const PER_WEBHOOK_MAX: usize = 8;
@@ -162,19 +162,28 @@ fn least_concurrency(context: &WorkerContext) -> usize {
 /// Makes one attempt. Skips it when the lease may end before the answer, because another node then takes the
 /// message.
 async fn send(context: &WorkerContext, attempt: Attempt, leased_until: Duration) -> Option<Ended> {
-    let clock = context.service.clock();
-    if clock.monotonic() + ATTEMPT_MAX >= leased_until {
+    if context.service.clock().monotonic() + ATTEMPT_MAX >= leased_until {
         return None;
     }
-    let Some(fault_point) = &context.fault_point else {
-        note_began(context, &attempt.key);
-        let Attempt { key, url, headers, body, .. } = attempt;
-        let report = exchange(context, key, url.as_deref(), headers, body).await;
-        return Some(Ended { report, leased_until, sent: Vec::new() });
-    };
+    if let Some(fault_point) = &context.fault_point {
+        return Some(send_watched(context, fault_point.as_ref(), attempt, leased_until).await);
+    }
+    note_began(context, &attempt.key);
+    let Attempt { key, url, headers, body, .. } = attempt;
+    let report = exchange(context, key, url.as_deref(), headers, body).await;
+    Some(Ended { report, leased_until, sent: Vec::new() })
+}
+
+/// Makes one attempt as the fault point says.
+async fn send_watched(
+    context: &WorkerContext,
+    fault_point: &dyn FaultPoint,
+    attempt: Attempt,
+    leased_until: Duration,
+) -> Ended {
     let (rule, fault) = fault_point.fault(&attempt.client_id, &attempt.key).unzip();
     if let Some(AttemptFault::Late(span)) = fault {
-        clock.sleep(span.min(LATE_MAX)).await;
+        context.service.clock().sleep(span.min(LATE_MAX)).await;
     }
     note_began(context, &attempt.key);
     let attempt = match fault {
@@ -201,7 +210,7 @@ async fn send(context: &WorkerContext, attempt: Attempt, leased_until: Duration)
         let copy = exchange(context, key.clone(), url.as_deref(), headers, body).await;
         requests.push(sent(&copy, true));
     }
-    Some(Ended { report, leased_until, sent: requests })
+    Ended { report, leased_until, sent: requests }
 }
 
 /// Counts an attempt that begins.
