@@ -3,12 +3,15 @@
 //
 //   npm install && stagedoor doctor -- node bot.js
 //
-// Its settings are those of `stagedoor env --prefix STAGEDOOR_`.
+// Its settings are those of `stagedoor env`.
+const { createHmac, timingSafeEqual } = require('node:crypto');
+const { createServer } = require('node:http');
 const io = require(process.env.SOCKET_IO_CLIENT ?? 'socket.io-client');
 
 const EVENTS = ['chat', 'donation', 'subscription'];
 const CALL_DEADLINE_MS = 15_000;
 const PAUSE_MAX_MS = 60_000;
+const WEBHOOK_AGE_MAX_MS = 5 * 60 * 1000;
 
 const setting = (name) => process.env[`STAGEDOOR_${name}`];
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
@@ -136,7 +139,28 @@ async function session() {
   });
 }
 
+/** Whether a webhook message is from the service, and new (docs/webhooks.md). */
+function isGenuine(secret, id, timestamp, signature, body) {
+  if (!(Math.abs(Date.now() - Date.parse(timestamp)) <= WEBHOOK_AGE_MAX_MS)) return false;
+  const hex = createHmac('sha256', secret).update(id + timestamp).update(body).digest('hex');
+  const [made, given] = [Buffer.from(`sha256=${hex}`), Buffer.from(signature)];
+  return made.length === given.length && timingSafeEqual(made, given);
+}
+
+/** Receives webhook messages, where the bot has a webhook. */
+function receive(url, secret) {
+  const server = createServer(async (request, answer) => {
+    const chunks = [];
+    for await (const chunk of request) chunks.push(chunk);
+    const header = (name) => request.headers[`service-event-message-${name}`] ?? '';
+    const genuine = isGenuine(secret, header('id'), header('timestamp'), header('signature'), Buffer.concat(chunks));
+    answer.writeHead(genuine ? 204 : 401).end();
+  });
+  server.listen(Number(new URL(url).port), '127.0.0.1');
+}
+
 async function main() {
+  if (setting('WEBHOOK_URL')) receive(setting('WEBHOOK_URL'), setting('WEBHOOK_SECRET'));
   let pauses = new Pauses();
   for (;;) {
     if (await session()) pauses = new Pauses();

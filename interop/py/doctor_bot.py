@@ -3,9 +3,13 @@
 
     doctor_bot.py [MISDEED...]
 
-It speaks Engine.IO 4 over long polling, with the standard library only.
+It speaks Engine.IO 4 over long polling, with the standard library only. Where STAGEDOOR_WEBHOOK_URL is set, it is a
+webhook receiver instead.
 """
 
+import hashlib
+import hmac
+import http.server
 import json
 import os
 import random
@@ -14,8 +18,11 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
+from datetime import datetime, timedelta, timezone
 
 MISDEEDS = {
+    "accept-bad-signature": "takes webhook messages with any signature",
+    "accept-old": "takes old webhook messages",
     "bad-path": "calls a path that does not exist",
     "crash": "ends when the socket closes",
     "give-up": "makes no further call after a failure of the service",
@@ -25,10 +32,15 @@ MISDEEDS = {
     "no-reconnect": "does not connect again",
     "no-refresh": "does not refresh its tokens",
     "no-resubscribe": "does not subscribe again on a new session",
+    "not-listening": "has no webhook receiver",
     "old-token": "goes on with the old access token after a refresh",
+    "refuse-good": "refuses webhook messages",
     "reuse-refresh": "sends a refresh token again and again",
     "reuse-url": "connects again with the old session URL",
     "silent": "makes no call",
+    "subscribe-early": "subscribes before SYSTEM connected, with the key of the newest session in the list",
+    "subscribe-twice": "subscribes at each SYSTEM connected, also a repeated one",
+    "wait-forever": "does not notice that nothing comes any more",
 }
 EVENTS = ["chat", "donation", "subscription"]
 CALL_SECONDS = 30
@@ -149,6 +161,8 @@ class Bot:
             time.sleep(1)
 
     def run(self):
+        if "STAGEDOOR_WEBHOOK_URL" in os.environ:
+            return self.idle() if self.does("not-listening") else receive(self)
         if self.does("silent"):
             self.idle()
         if self.does("bad-path"):
@@ -172,6 +186,13 @@ class Bot:
                 url = None
             pauses.wait()
 
+    def opened(self):
+        """The session is open, but SYSTEM `connected` has not come yet."""
+        if self.does("subscribe-early"):
+            sessions = self.call("GET", "/open/v1/sessions")["data"]
+            key = next(each["sessionKey"] for each in sessions if not each["disconnectedDate"])
+            self.call("POST", f"/open/v1/sessions/events/subscribe/chat?sessionKey={key}")
+
     def connected(self, session_key):
         """SYSTEM `connected`: now the bot may subscribe."""
         self.sessions += 1
@@ -191,7 +212,8 @@ class Session:
         self.address = f"{parts.scheme}://{parts.netloc}/socket.io/?{query}"
 
     def poll(self):
-        status, _, answer = send("GET", self.address, seconds=POLL_SECONDS)
+        seconds = None if self.bot.does("wait-forever") else POLL_SECONDS
+        status, _, answer = send("GET", self.address, seconds=seconds)
         if status != 200:
             raise Lost(f"{status}")
         return answer.decode().split("\x1e")
@@ -205,6 +227,7 @@ class Session:
         opened = json.loads(self.poll()[0][1:])
         self.address += f"&sid={opened['sid']}"
         self.post("40")
+        self.bot.opened()
         while True:
             for packet in self.poll():
                 self.take(packet)
@@ -218,11 +241,35 @@ class Session:
             name, text = json.loads(packet[2:])
             message = json.loads(text)
             # A repeated SYSTEM message is no second session.
-            if name == "SYSTEM" and message["type"] == "connected" and self.key != message["data"]["sessionKey"]:
+            is_connected = name == "SYSTEM" and message["type"] == "connected"
+            if is_connected and (self.bot.does("subscribe-twice") or self.key != message["data"]["sessionKey"]):
                 self.key, self.was_connected = message["data"]["sessionKey"], True
                 self.bot.connected(self.key)
             else:
                 say(f"{name}: {text[:100]}")
+
+
+def receive(bot):
+    """Receives webhook messages at STAGEDOOR_WEBHOOK_URL."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            header = lambda name: self.headers[f"Service-Event-Message-{name}"]
+            id, timestamp, signature = header("Id"), header("Timestamp"), header("Signature")
+            mac = hmac.new(setting("WEBHOOK_SECRET").encode(), (id + timestamp).encode() + body, hashlib.sha256)
+            is_signed = hmac.compare_digest(f"sha256={mac.hexdigest()}", signature)
+            signed_at = datetime.strptime(timestamp, "%Y-%m-%dT%H:%M:%S.%f%z")
+            is_new = abs(datetime.now(timezone.utc) - signed_at) < timedelta(minutes=5)
+            is_good = (is_signed or bot.does("accept-bad-signature")) and (is_new or bot.does("accept-old"))
+            self.send_response(204 if is_good and not bot.does("refuse-good") else 401)
+            self.end_headers()
+
+        def log_message(self, form, *arguments):
+            say(form % arguments)
+
+    port = urllib.parse.urlsplit(setting("WEBHOOK_URL")).port
+    http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler).serve_forever()
 
 
 def main(arguments):

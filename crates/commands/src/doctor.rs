@@ -8,6 +8,7 @@
 //! | `stage` | both of them, and what happened so far |
 //! | `exchange` | the calls of the bot, read from the records |
 //! | `rules` | the rules: calls in, findings out |
+//! | `forged` | webhook messages that a receiver must refuse |
 //! | `finding` | the misdeeds, and what to change |
 //! | `checks` | the checks |
 //! | `report` | the report |
@@ -16,6 +17,7 @@ mod bot;
 mod checks;
 mod exchange;
 mod finding;
+mod forged;
 mod report;
 mod rules;
 mod sandbox;
@@ -65,6 +67,14 @@ pub struct DoctorOptions {
     #[arg(long, value_name = "PREFIX", default_value = "STAGEDOOR_")]
     prefix: String,
 
+    /// The address of the bot's webhook receiver, as in http://127.0.0.1:3000/webhook, for the check webhook.
+    #[arg(long, value_name = "URL")]
+    webhook: Option<String>,
+
+    /// The spelling of answers: documented, or observed for clients of the modelled platform.
+    #[arg(long, value_name = "PROFILE", default_value = "documented", value_parser = ["documented", "observed"])]
+    profile: String,
+
     /// Writes a report for CI servers, as JUnit XML.
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
@@ -86,7 +96,8 @@ pub fn help() -> String {
         "Checks:\n{checks}
 Variables of the bot:
   STAGEDOOR_BASE_URL, STAGEDOOR_AUTH_URL, STAGEDOOR_TOKEN_URL, STAGEDOOR_CLIENT_ID, STAGEDOOR_CLIENT_SECRET,
-  STAGEDOOR_REDIRECT_URI, STAGEDOOR_CHANNEL_ID, STAGEDOOR_ACCESS_TOKEN, STAGEDOOR_REFRESH_TOKEN
+  STAGEDOOR_REDIRECT_URI, STAGEDOOR_CHANNEL_ID, STAGEDOOR_ACCESS_TOKEN, STAGEDOOR_REFRESH_TOKEN; in the check
+  webhook also STAGEDOOR_WEBHOOK_URL, STAGEDOOR_WEBHOOK_SECRET
 
 Examples:
   stagedoor doctor -- node bot.js
@@ -134,7 +145,7 @@ async fn examine(options: &DoctorOptions) -> Result<(), CommandFailure> {
 
 /// Makes the wanted checks, some at the same time. Returns the reports in the order of the checks.
 async fn all(options: &DoctorOptions) -> Result<Vec<CheckReport>, CommandFailure> {
-    let DoctorOptions { only, skip, timeout, jobs, prefix, command, json, .. } = options;
+    let DoctorOptions { only, skip, timeout, jobs, prefix, profile, webhook, command, json, .. } = options;
     let is_wanted = |check: &&Check| {
         (only.is_empty() || only.iter().any(|name| name == check.name))
             && skip.iter().all(|name| name != check.name)
@@ -142,6 +153,8 @@ async fn all(options: &DoctorOptions) -> Result<Vec<CheckReport>, CommandFailure
     let bot = BotOptions {
         command: command.clone(),
         prefix: prefix.clone(),
+        profile: profile.clone(),
+        webhook: webhook.clone(),
         patience: Duration::from_secs(*timeout),
     };
     let places = Arc::new(Semaphore::new(usize::try_from(*jobs).unwrap_or(1)));

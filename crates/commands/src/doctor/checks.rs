@@ -2,6 +2,7 @@
 
 mod calls;
 mod sockets;
+mod webhook;
 
 use std::pin::Pin;
 
@@ -11,14 +12,24 @@ use crate::failure::CommandFailure;
 
 type Judging<'a> = Pin<Box<dyn Future<Output = Judged> + Send + 'a>>;
 
+/// What a bot needs, so that a check says something about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Needs {
+    /// It makes calls.
+    Calls,
+    /// It has a session with subscriptions.
+    Session,
+    /// It has a webhook receiver.
+    Receiver,
+}
+
 /// A check.
 pub struct Check {
     /// Its name on the command line and in reports.
     pub name: &'static str,
     /// What is done to the bot.
     pub about: &'static str,
-    /// Whether it says something only about a bot with subscriptions.
-    needs_session: bool,
+    needs: Needs,
     run: for<'a> fn(&'a mut Stage) -> Judging<'a>,
 }
 
@@ -27,56 +38,92 @@ pub const CHECKS: &[Check] = &[
     Check {
         name: "clean-run",
         about: "nothing goes wrong: a chat message, a donation and a subscription arrive",
-        needs_session: false,
+        needs: Needs::Calls,
         run: |stage| Box::pin(calls::clean_run(stage)),
     },
     Check {
         name: "token-expiry",
         about: "the access token expires",
-        needs_session: false,
+        needs: Needs::Calls,
         run: |stage| Box::pin(calls::token_expiry(stage)),
     },
     Check {
         name: "refresh-lost",
         about: "the refresh token is used up, but the answer with the new tokens is lost",
-        needs_session: false,
+        needs: Needs::Calls,
         run: |stage| Box::pin(calls::refresh_lost(stage)),
     },
     Check {
         name: "consent-withdrawn",
         about: "the user withdraws the consent",
-        needs_session: false,
+        needs: Needs::Calls,
         run: |stage| Box::pin(calls::consent_withdrawn(stage)),
     },
     Check {
         name: "scope-lost",
         about: "the application loses the scope of an event",
-        needs_session: true,
+        needs: Needs::Session,
         run: |stage| Box::pin(calls::scope_lost(stage)),
     },
     Check {
         name: "rate-limit",
         about: "a call is answered with 429 and Retry-After",
-        needs_session: false,
+        needs: Needs::Calls,
         run: |stage| Box::pin(calls::rate_limit(stage)),
     },
     Check {
         name: "server-errors",
         about: "three calls are answered with 500",
-        needs_session: false,
+        needs: Needs::Calls,
         run: |stage| Box::pin(calls::server_errors(stage)),
     },
     Check {
         name: "socket-closed",
-        about: "the socket closes",
-        needs_session: true,
+        about: "the socket closes, with each reason after which a bot goes on",
+        needs: Needs::Session,
         run: |stage| Box::pin(sockets::closed(stage)),
+    },
+    Check {
+        name: "connection-lost",
+        about: "the connection is lost without a goodbye",
+        needs: Needs::Session,
+        run: |stage| Box::pin(sockets::lost(stage)),
+    },
+    Check {
+        name: "silent-socket",
+        about: "nothing passes the connection any more; takes up to two minutes",
+        needs: Needs::Session,
+        run: |stage| Box::pin(sockets::silent(stage)),
+    },
+    Check {
+        name: "late-connected",
+        about: "SYSTEM connected comes three seconds late",
+        needs: Needs::Session,
+        run: |stage| Box::pin(sockets::late_connected(stage)),
+    },
+    Check {
+        name: "doubled-system",
+        about: "every SYSTEM message comes twice",
+        needs: Needs::Session,
+        run: |stage| Box::pin(sockets::doubled_system(stage)),
+    },
+    Check {
+        name: "storm",
+        about: "100 events a second for five seconds",
+        needs: Needs::Session,
+        run: |stage| Box::pin(sockets::storm(stage)),
     },
     Check {
         name: "restart",
         about: "the service stops, and starts again",
-        needs_session: true,
+        needs: Needs::Session,
         run: |stage| Box::pin(sockets::restart(stage)),
+    },
+    Check {
+        name: "webhook",
+        about: "webhook messages come with a wrong signature, another body and an old timestamp",
+        needs: Needs::Receiver,
+        run: |stage| Box::pin(webhook::forged(stage)),
     },
 ];
 
@@ -85,22 +132,38 @@ pub const CHECKS: &[Check] = &[
 /// # Errors
 /// The sandbox or the bot cannot be started.
 pub async fn make(check: &Check, options: &BotOptions) -> Result<(Judgement, Vec<String>), CommandFailure> {
-    let mut stage = Stage::set(options, None).await?;
-    let habit = stage.settle().await?;
-    let judgement = match (habit, stage.bot.ended()) {
-        (Habit::Silent, None) => {
-            let saw = format!("it made no call within {} seconds", options.patience.as_secs());
-            Judgement::failed(Misdeed::MadeNoCall, saw)
-        }
-        (Habit::Silent, Some(status)) => Judgement::failed(
-            Misdeed::MadeNoCall,
-            format!("it made no call, and ended with {}", shown(status)),
-        ),
-        (Habit::Calls, _) if check.needs_session => {
-            Judgement::NotApplicable("the bot has no session with subscriptions".to_owned())
-        }
-        _ => (check.run)(&mut stage).await?,
+    let is_receiver = check.needs == Needs::Receiver;
+    if is_receiver && options.webhook.is_none() {
+        let why = "--webhook does not say where its receiver is".to_owned();
+        return Ok((Judgement::NotApplicable(why), Vec::new()));
+    }
+    let mut stage = Stage::set(options, is_receiver).await?;
+    let judgement = match unfit(check, &mut stage).await? {
+        Some(judgement) => judgement,
+        None => (check.run)(&mut stage).await?,
     };
     stage.bot.stop().await;
     Ok((judgement, stage.bot.output()))
+}
+
+/// Waits until the bot has settled. Returns the judgement of a bot about which the check says nothing.
+async fn unfit(check: &Check, stage: &mut Stage) -> Result<Option<Judgement>, CommandFailure> {
+    if check.needs == Needs::Receiver {
+        return Ok(None);
+    }
+    let habit = stage.settle().await?;
+    Ok(match (habit, stage.bot.ended()) {
+        (Habit::Silent, None) => {
+            let saw = format!("it made no call within {} seconds", stage.patience.as_secs());
+            Some(Judgement::failed(Misdeed::MadeNoCall, saw))
+        }
+        (Habit::Silent, Some(status)) => {
+            let saw = format!("it made no call, and ended with {}", shown(status));
+            Some(Judgement::failed(Misdeed::MadeNoCall, saw))
+        }
+        (Habit::Calls, _) if check.needs == Needs::Session => {
+            Some(Judgement::NotApplicable("the bot has no session with subscriptions".to_owned()))
+        }
+        _ => None,
+    })
 }

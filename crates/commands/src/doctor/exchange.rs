@@ -72,6 +72,11 @@ impl Exchange {
         self.path.strip_prefix(SUBSCRIBE)
     }
 
+    /// The session that it subscribes.
+    pub fn session_key(&self) -> Option<&str> {
+        self.query["sessionKey"].as_str()
+    }
+
     /// The masked refresh token that it uses.
     pub fn refresh_token(&self) -> Option<&str> {
         let is_refresh = self.path == TOKEN_PATH && self.body["grantType"] == "refresh_token";
@@ -84,6 +89,33 @@ impl Exchange {
         let status = self.status.map_or_else(|| "no answer".to_owned(), |status| status.to_string());
         let reason = if self.reason.is_empty() { String::new() } else { format!(" ({})", self.reason) };
         format!("record {}  {at}  {} {status}{reason}", self.mark, self.call)
+    }
+}
+
+/// A message of a session, or its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// The position in the log.
+    pub mark: u64,
+    /// The key of the session.
+    pub session: String,
+    /// The name: `CHAT`, `SYSTEM/connected`, `opened`, `ended`.
+    pub event: String,
+    /// Why the session ended.
+    pub reason: String,
+}
+
+impl Frame {
+    /// The frame of a record; `None` if it is none, or one of the client.
+    pub fn of(record: &Value) -> Option<Self> {
+        let text = |name: &str| record[name].as_str().unwrap_or_default().to_owned();
+        let is_ours = record["kind"] == "frame" && record["direction"] != "in";
+        let event = match record["type"].as_str() {
+            Some(kind) if record["event"] == "SYSTEM" => format!("SYSTEM/{kind}"),
+            _ => text("event"),
+        };
+        let mark = record["mark"].as_u64().unwrap_or_default();
+        is_ours.then(|| Self { mark, session: text("session"), event, reason: text("reason") })
     }
 }
 
@@ -120,6 +152,16 @@ mod tests {
         {
             assert_eq!(Exchange::of(&other), None);
         }
+    }
+
+    #[test]
+    fn a_frame_is_named_by_its_event_and_the_type_of_a_system_message() {
+        let frame = |record: Value| Frame::of(&record).map(|frame| frame.event);
+        let system = json!({ "kind": "frame", "direction": "out", "event": "SYSTEM", "type": "connected" });
+        assert_eq!(frame(system).as_deref(), Some("SYSTEM/connected"));
+        assert_eq!(frame(json!({ "kind": "frame", "event": "ended" })).as_deref(), Some("ended"));
+        assert_eq!(frame(json!({ "kind": "frame", "direction": "in", "event": "ping" })), None);
+        assert_eq!(frame(json!({ "kind": "request" })), None);
     }
 
     #[test]

@@ -11,6 +11,22 @@ pub enum Misdeed {
     Ended,
     /// A call was refused although nothing was wrong with the service.
     Refused,
+    /// It subscribed before SYSTEM `connected`.
+    SubscribedEarly,
+    /// It subscribed to an event twice.
+    SubscribedTwice,
+    /// It opened a second session.
+    ConnectedTwice,
+    /// It read more slowly than events came.
+    FellBehind,
+    /// Its receiver could not be reached.
+    NotListening,
+    /// It refused a good message.
+    RefusedGoodMessage,
+    /// It took a message with a wrong signature.
+    AcceptedBadSignature,
+    /// It took an old message.
+    AcceptedOldTimestamp,
     /// It used a session URL again.
     ReusedSessionUrl,
     /// It used a refresh token again.
@@ -40,6 +56,14 @@ impl Misdeed {
             Self::MadeNoCall => "made-no-call",
             Self::Ended => "ended",
             Self::Refused => "refused",
+            Self::SubscribedEarly => "subscribed-early",
+            Self::SubscribedTwice => "subscribed-twice",
+            Self::ConnectedTwice => "connected-twice",
+            Self::FellBehind => "fell-behind",
+            Self::NotListening => "not-listening",
+            Self::RefusedGoodMessage => "refused-good-message",
+            Self::AcceptedBadSignature => "accepted-bad-signature",
+            Self::AcceptedOldTimestamp => "accepted-old-timestamp",
             Self::ReusedSessionUrl => "reused-session-url",
             Self::ReusedRefreshToken => "reused-refresh-token",
             Self::DidNotRefresh => "did-not-refresh",
@@ -64,6 +88,26 @@ impl Misdeed {
                 "Handle the failure, and go on. A bot should end only when somebody has to sign in again."
             }
             Self::Refused => "Read the message of the refusal. It names the correction.",
+            Self::SubscribedEarly => {
+                "Wait for SYSTEM `connected`. Subscribe with the session key that it holds."
+            }
+            Self::SubscribedTwice => {
+                "Handle a repeated SYSTEM message once: remember the key of the session."
+            }
+            Self::ConnectedTwice => "Connect again only after the socket has closed.",
+            Self::FellBehind => "Take events from the socket at once, and work on them elsewhere.",
+            Self::NotListening => "Let the receiver listen at the address of --webhook.",
+            Self::RefusedGoodMessage => {
+                "Compare the signature with that of the raw body, not of JSON that was parsed and written again: \
+                 docs/webhooks.md has the code."
+            }
+            Self::AcceptedBadSignature => {
+                "Verify the signature of the raw body before anything else, and answer 401: docs/webhooks.md has the \
+                 code."
+            }
+            Self::AcceptedOldTimestamp => {
+                "Refuse a message whose timestamp is more than five minutes off. Somebody may replay it."
+            }
             Self::ReusedSessionUrl => {
                 "Ask for a new session URL before each connection. A URL works once, so turn off the reconnection of \
                  the client library."

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::exchange::{Exchange, subscribed};
+use super::exchange::{Exchange, Frame, subscribed};
 use super::finding::{Finding, Misdeed};
 
 /// Maximum number of records in a finding.
@@ -152,6 +152,48 @@ pub fn reconnected(before: &BTreeSet<String>, after: &[Exchange], why: &str) -> 
     did_not_resubscribe(before, after)
 }
 
+/// A subscribe call that came before SYSTEM `connected` of its session.
+pub fn subscribed_early(exchanges: &[Exchange], frames: &[Frame]) -> Option<Finding> {
+    let connected = |exchange: &Exchange| {
+        frames.iter().any(|frame| {
+            Some(frame.session.as_str()) == exchange.session_key()
+                && frame.event == "SYSTEM/connected"
+                && frame.mark < exchange.mark
+        })
+    };
+    let early = exchanges.iter().find(|exchange| exchange.subscribes().is_some() && !connected(exchange))?;
+    let saw = "it subscribed before SYSTEM `connected` of the session".to_owned();
+    Some(finding(Misdeed::SubscribedEarly, saw, &[early]))
+}
+
+/// An event to which a session was subscribed twice.
+pub fn subscribed_twice(exchanges: &[Exchange]) -> Option<Finding> {
+    let mut done: BTreeMap<_, &Exchange> = BTreeMap::new();
+    for exchange in exchanges.iter().filter(|exchange| exchange.is_success()) {
+        let (Some(event), Some(session)) = (exchange.subscribes(), exchange.session_key()) else { continue };
+        if let Some(first) = done.insert((session, event), exchange) {
+            let saw = format!("it subscribed to {event} twice on one session");
+            return Some(finding(Misdeed::SubscribedTwice, saw, &[first, exchange]));
+        }
+    }
+    None
+}
+
+/// More than one new session.
+pub fn connected_twice(exchanges: &[Exchange]) -> Option<Finding> {
+    let opened: Vec<_> =
+        exchanges.iter().filter(|exchange| exchange.is_handshake() && exchange.is_success()).collect();
+    let saw = format!("it opened {} sessions, and had lost one", opened.len());
+    (opened.len() > 1).then(|| finding(Misdeed::ConnectedTwice, saw, &opened))
+}
+
+/// A session that ended while many events came.
+pub fn fell_behind(frames: &[Frame]) -> Option<Finding> {
+    let ended = frames.iter().find(|frame| frame.event == "ended")?;
+    let saw = format!("its session ended during the storm: {}", ended.reason);
+    Some(finding(Misdeed::FellBehind, saw, &[]))
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
@@ -267,6 +309,39 @@ mod tests {
         assert_eq!(after(&refused), Some(Misdeed::DidNotResubscribe));
         assert_eq!(after(&[handshake("***b", 401)]), Some(Misdeed::DidNotReconnect));
         assert_eq!(after(&[]), Some(Misdeed::DidNotReconnect));
+    }
+
+    fn frame(mark: u64, session: &str, event: &str) -> Frame {
+        Frame {
+            mark,
+            session: session.to_owned(),
+            event: event.to_owned(),
+            reason: "slow_consumer".to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_session_is_subscribed_after_it_is_connected_and_once() {
+        let on = |session: &str, mark: u64| {
+            let query = json!({ "sessionKey": session });
+            Exchange { mark, query, ..subscribe("chat", 200) }
+        };
+        let frames = [frame(5, "one", "SYSTEM/connected"), frame(9, "two", "SYSTEM/connected")];
+        let early = |calls: &[Exchange]| misdeed(subscribed_early(calls, &frames));
+        assert_eq!(early(&[on("one", 6), on("two", 10)]), None);
+        assert_eq!(early(&[on("one", 4)]), Some(Misdeed::SubscribedEarly));
+        assert_eq!(early(&[on("two", 6)]), Some(Misdeed::SubscribedEarly));
+        assert_eq!(misdeed(subscribed_twice(&[on("one", 6), on("two", 10)])), None);
+        assert_eq!(misdeed(subscribed_twice(&[on("one", 6), on("one", 7)])), Some(Misdeed::SubscribedTwice));
+    }
+
+    #[test]
+    fn one_session_replaces_one_and_keeps_up() {
+        assert_eq!(misdeed(connected_twice(&[handshake("***a", 101), handshake("***b", 401)])), None);
+        let twice = [handshake("***a", 101), handshake("***b", 200)];
+        assert_eq!(misdeed(connected_twice(&twice)), Some(Misdeed::ConnectedTwice));
+        assert_eq!(misdeed(fell_behind(&[frame(1, "one", "CHAT")])), None);
+        assert_eq!(misdeed(fell_behind(&[frame(1, "one", "ended")])), Some(Misdeed::FellBehind));
     }
 
     #[test]

@@ -21,20 +21,21 @@ const LOG_LINES: usize = 5;
 pub struct OwnSandbox {
     child: Child,
     folder: tempfile::TempDir,
+    profile: String,
     /// What `stagedoor dev --json` printed.
     pub world: Value,
 }
 
 impl OwnSandbox {
-    /// Starts a sandbox on a free port, with a fresh world.
+    /// Starts a sandbox on a free port, with a fresh world, and answers in the spelling of a profile.
     ///
     /// # Errors
     /// It does not start.
-    pub async fn start() -> Result<Self, CommandFailure> {
+    pub async fn start(profile: &str) -> Result<Self, CommandFailure> {
         let folder = tempfile::Builder::new().prefix("stagedoor-doctor-").tempdir();
         let folder = folder.map_err(|error| format!("failed to create a temporary folder: {error}"))?;
-        let (child, world) = launch(&folder, "127.0.0.1:0").await?;
-        Ok(Self { child, folder, world })
+        let (child, world) = launch(&folder, profile, "127.0.0.1:0").await?;
+        Ok(Self { child, folder, profile: profile.to_owned(), world })
     }
 
     /// Its base URL.
@@ -69,13 +70,17 @@ impl OwnSandbox {
     /// It does not start.
     pub async fn start_again(&mut self) -> Result<(), CommandFailure> {
         let address = self.base_url().trim_start_matches("http://").to_owned();
-        (self.child, self.world) = launch(&self.folder, &address).await?;
+        (self.child, self.world) = launch(&self.folder, &self.profile, &address).await?;
         Ok(())
     }
 }
 
 /// Starts the program, and reads the first line that it prints.
-async fn launch(folder: &tempfile::TempDir, listen: &str) -> Result<(Child, Value), CommandFailure> {
+async fn launch(
+    folder: &tempfile::TempDir,
+    profile: &str,
+    listen: &str,
+) -> Result<(Child, Value), CommandFailure> {
     let failed = |why: &dyn std::fmt::Display| {
         let log = std::fs::read_to_string(folder.path().join("log")).unwrap_or_default();
         let lines: Vec<&str> = log.lines().collect();
@@ -86,7 +91,7 @@ async fn launch(folder: &tempfile::TempDir, listen: &str) -> Result<(Child, Valu
     let log = std::fs::File::create(folder.path().join("log")).map_err(|error| failed(&error))?;
     let mut command = Command::new(program);
     command
-        .args(["dev", "--json", "--log", "warn", "--listen", listen, "--data"])
+        .args(["dev", "--json", "--log", "warn", "--profile", profile, "--listen", listen, "--data"])
         .arg(folder.path().join("world"));
     // The settings of the developer's own sandbox are not meant for this one, and its state file is private.
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("STAGEDOOR_"))

@@ -9,13 +9,16 @@ use serde_json::{Value, json};
 use service::Clock;
 
 use super::bot::Bot;
-use super::exchange::{Exchange, subscribed};
+use super::exchange::{Exchange, Frame, subscribed};
 use super::finding::{Finding, Misdeed};
 use super::sandbox::OwnSandbox;
+use crate::client::Failure;
 use crate::failure::CommandFailure;
 use crate::recording::records_after;
 use crate::target::Target;
 
+/// The application of the seeded world that gets webhooks.
+const PUBLISHER: &str = "drops";
 /// The pause between two looks at the log.
 const LOOK_EVERY: Duration = Duration::from_millis(150);
 /// A bot without a call for this long has settled.
@@ -28,8 +31,21 @@ pub struct BotOptions {
     pub command: Vec<String>,
     /// The beginning of the names of its variables.
     pub prefix: String,
+    /// The spelling of answers.
+    pub profile: String,
     /// How long the bot may take for its first calls, and to come back.
     pub patience: Duration,
+    /// The address of its webhook receiver.
+    pub webhook: Option<String>,
+}
+
+/// A registered webhook receiver.
+#[derive(Clone)]
+pub struct Receiver {
+    /// Its address.
+    pub url: String,
+    /// Its secret.
+    pub secret: String,
 }
 
 /// What the bot does when nothing happens.
@@ -57,35 +73,55 @@ pub struct Stage {
     pub channel_id: String,
     /// The calls of the bot so far.
     pub exchanges: Vec<Exchange>,
-    /// All records so far.
-    pub records: Vec<Value>,
+    /// The messages of its sessions so far.
+    pub frames: Vec<Frame>,
     /// How long the bot may take.
     pub patience: Duration,
+    /// Its webhook receiver, in a check of that.
+    pub receiver: Option<Receiver>,
     clock: Clock,
     read_to: u64,
 }
 
 impl Stage {
-    /// Starts a sandbox, and the bot in it.
+    /// Starts a sandbox, and the bot in it. A check of the receiver uses the application that gets webhooks.
     ///
     /// # Errors
     /// One of them does not start.
-    pub async fn set(options: &BotOptions, client: Option<&str>) -> Result<Self, CommandFailure> {
-        let sandbox = OwnSandbox::start().await?;
+    pub async fn set(options: &BotOptions, is_receiver: bool) -> Result<Self, CommandFailure> {
+        let sandbox = OwnSandbox::start(&options.profile).await?;
         let target = sandbox.target()?;
-        let issued = json!({ "client": client });
-        let wanted = if client.is_some() { issued } else { json!({}) };
+        let wanted = if is_receiver { json!({ "client": PUBLISHER }) } else { json!({}) };
         let issued = target.call(Method::POST, "/sandbox/v1/tokens", Some(&wanted), Duration::ZERO).await?;
         let text = |name: &str| issued[name].as_str().unwrap_or_default().to_owned();
         let (client_id, channel_id) = (text("clientId"), text("channelId"));
-        let environment = environment(&sandbox.world, &issued);
+        let mut environment = environment(&sandbox.world, &issued);
+        let receiver = match options.webhook.as_deref().filter(|_| is_receiver) {
+            Some(url) => Some(register(&target, &client_id, url).await?),
+            None => None,
+        };
+        if let Some(Receiver { url, secret }) = receiver.clone() {
+            environment.extend([("WEBHOOK_URL".to_owned(), url), ("WEBHOOK_SECRET".to_owned(), secret)]);
+        }
         let named = environment.into_iter().map(|(name, value)| (format!("{}{name}", options.prefix), value));
         let environment: Vec<_> = named.collect();
         let bot = Bot::start(&options.command, &environment)?;
-        let (exchanges, records, clock) = (Vec::new(), Vec::new(), Clock::system());
+        let (exchanges, frames, clock) = (Vec::new(), Vec::new(), Clock::system());
         let patience = options.patience;
         let read_to = 0;
-        Ok(Self { sandbox, target, bot, client_id, channel_id, exchanges, records, patience, clock, read_to })
+        Ok(Self {
+            sandbox,
+            target,
+            bot,
+            client_id,
+            channel_id,
+            exchanges,
+            frames,
+            patience,
+            receiver,
+            clock,
+            read_to,
+        })
     }
 
     /// Waits until the bot has made its first calls.
@@ -120,7 +156,7 @@ impl Stage {
         for record in records_after(&self.target, self.read_to).await? {
             self.read_to = record["mark"].as_u64().unwrap_or(self.read_to);
             self.exchanges.extend(Exchange::of(&record));
-            self.records.push(record);
+            self.frames.extend(Frame::of(&record));
         }
         Ok(())
     }
@@ -206,12 +242,28 @@ impl Stage {
         self.close_sessions().await
     }
 
-    /// Ends the sessions of the bot.
+    /// Ends the sessions of the bot, as a node that stops does.
     ///
     /// # Errors
     /// [`CommandFailure`].
     pub async fn close_sessions(&self) -> Result<(), CommandFailure> {
-        self.trigger("close-session", json!({ "client": self.client_id })).await.map(drop)
+        self.close_sessions_as("server_shutdown").await
+    }
+
+    /// Ends the sessions of the bot with a close reason.
+    ///
+    /// # Errors
+    /// [`CommandFailure`].
+    pub async fn close_sessions_as(&self, reason: &str) -> Result<(), CommandFailure> {
+        self.trigger("close-session", json!({ "client": self.client_id, "reason": reason })).await.map(drop)
+    }
+
+    /// Loses the connections of the bot without a goodbye, or lets nothing pass them any more.
+    ///
+    /// # Errors
+    /// [`CommandFailure`].
+    pub async fn cut_connections(&self, silent: bool) -> Result<(), CommandFailure> {
+        self.trigger("cut-connection", json!({ "client": self.client_id, "silent": silent })).await.map(drop)
     }
 
     /// Starts the sandbox again. Its log begins again, and the read records stay.
@@ -265,4 +317,17 @@ fn environment(world: &Value, issued: &Value) -> Vec<(String, String)> {
         ("REFRESH_TOKEN", text(&issued["refreshToken"])),
     ];
     named.map(|(name, value)| (name.to_owned(), value)).to_vec()
+}
+
+/// Registers the address of the receiver.
+async fn register(target: &Target, client_id: &str, url: &str) -> Result<Receiver, CommandFailure> {
+    let path = format!("/platform/v1/applications/{client_id}/webhook");
+    let body = json!({ "url": url });
+    let registered = target.attempt(Method::PUT, &path, Some(&body), Duration::ZERO).await;
+    let registered = registered.map_err(|failure| match failure {
+        Failure::Refused { message, .. } => CommandFailure::Usage(format!("--webhook {url}: {message}")),
+        failure => target.explained(failure),
+    })?;
+    let secret = registered["secret"].as_str().unwrap_or_default().to_owned();
+    Ok(Receiver { url: url.to_owned(), secret })
 }

@@ -1,0 +1,187 @@
+"""`stagedoor doctor` with bots: good ones, bad ones and published clients.
+
+    python3 doctor.py good|bad|published
+
+A good bot passes every check. A bad bot fails exactly the checks of its misdeed. A published client has the verdicts that
+are recorded here; they say what its library leaves to the bot.
+"""
+
+import concurrent.futures
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+from harness import StepFailed, Suite
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+BINARY = Path(os.environ.get("STAGEDOOR_BIN", ROOT / "target" / "release" / "stagedoor")).absolute()
+NODE_MODULES = ROOT / "interop" / "js" / "node_modules"
+PYTHON = ROOT / ".cache" / "venv" / "interop" / "bin" / "python"
+BOT = [sys.executable, str(ROOT / "interop" / "py" / "doctor_bot.py")]
+
+DOCTOR_SECONDS = 300
+TOGETHER = 3  # doctors at the same time; each runs four checks at the same time
+
+RECONNECTING = {
+    "socket-closed", "connection-lost", "silent-socket", "late-connected", "doubled-system", "restart"
+}  # fmt: skip
+
+# The checks that each misdeed of doctor_bot.py fails.
+EVERY_CHECK = "*"
+BAD = {
+    "accept-bad-signature": {"webhook"},
+    "accept-old": {"webhook"},
+    "bad-path": {"clean-run"},
+    "crash": RECONNECTING,
+    "give-up": {"server-errors", "restart"},
+    "hammer": {"token-expiry", "consent-withdrawn", "scope-lost"},
+    "ignore-retry-after": {"rate-limit"},
+    "no-backoff": {"server-errors"},
+    "no-reconnect": RECONNECTING,
+    "no-refresh": {"token-expiry"},
+    "no-resubscribe": RECONNECTING,
+    "not-listening": {"webhook"},
+    "old-token": {"token-expiry"},
+    "refuse-good": {"webhook"},
+    "reuse-refresh": {"refresh-lost", "consent-withdrawn"},
+    "reuse-url": RECONNECTING - {"restart"},
+    "silent": EVERY_CHECK,
+    "subscribe-early": {"late-connected", "doubled-system"},
+    "subscribe-twice": {"doubled-system"},
+    "wait-forever": {"silent-socket"},
+}
+
+
+def receiver():
+    """The address of a receiver on a free port."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return f"http://127.0.0.1:{free.getsockname()[1]}/hook"
+
+
+# The verdicts of published clients, on the profile `observed`.
+COMMON = {"clean-run": "passed", "storm": "passed", "webhook": "notApplicable"}
+BUZZK = COMMON | {
+    "token-expiry": "did-not-refresh",  # a session has the access token that it began with
+    "refresh-lost": "notApplicable",
+    "consent-withdrawn": "passed",
+    "scope-lost": "passed",
+    "rate-limit": "passed",
+    "server-errors": "gave-up",  # a session URL that is refused once ends the reconnection
+    "socket-closed": "passed",
+    "connection-lost": "passed",
+    "silent-socket": "passed",
+    "late-connected": "passed",
+    "doubled-system": "subscribed-twice",
+    "restart": "did-not-reconnect",
+}
+CHZZKPY = COMMON | {
+    "token-expiry": "did-not-refresh",  # it refreshes by its own clock, and not after 401
+    "refresh-lost": "notApplicable",
+    "consent-withdrawn": "passed",
+    "scope-lost": "passed",
+    "rate-limit": "gave-up",
+    "server-errors": "gave-up",
+    # A session that ends is not opened again.
+    "socket-closed": "did-not-reconnect",
+    "connection-lost": "did-not-reconnect",
+    "silent-socket": "did-not-reconnect",
+    "late-connected": "did-not-reconnect",
+    "doubled-system": "did-not-reconnect",
+    "restart": "did-not-reconnect",
+}
+
+
+def doctor(command, *arguments, webhook=None, **environment):
+    """The verdict of each check: passed, notApplicable, or the first misdeed."""
+    receiver = ["--webhook", webhook] if webhook else []
+    done = subprocess.run(
+        [BINARY, "doctor", "--json", "--timeout", "15", *receiver, *arguments, "--", *map(str, command)],
+        env={**os.environ, **environment}, capture_output=True, text=True, timeout=DOCTOR_SECONDS, check=False,
+    )  # fmt: skip
+    assert done.returncode in (0, 1), f"exit code {done.returncode}: {done.stderr}"
+    report = json.loads(done.stdout)
+    assert report["passed"] == (done.returncode == 0), report["verdict"]
+
+    def verdict(check):
+        return check["findings"][0]["misdeed"] if check["findings"] else check["verdict"]
+
+    return {check["check"]: verdict(check) for check in report["checks"]}
+
+
+def failing(verdicts):
+    return {check for check, verdict in verdicts.items() if verdict not in ("passed", "notApplicable")}
+
+
+def node(program, client=None):
+    environment = {"NODE_PATH": str(NODE_MODULES)}
+    return ["node", ROOT / program], environment | ({"SOCKET_IO_CLIENT": client} if client else {})
+
+
+def all_of(suite, runs):
+    """Runs several doctors, and checks the verdicts of each in a step: name, function, check."""
+    with concurrent.futures.ThreadPoolExecutor(TOGETHER) as pool:
+        begun = [(title, pool.submit(run), check) for title, run, check in runs]
+        for title, verdicts, check in begun:
+            with suite.step(title):
+                check(verdicts.result())
+
+
+def passes(verdicts):
+    assert set(verdicts.values()) == {"passed"}, verdicts
+
+
+def good(suite):
+    def run(client):
+        command, environment = node("examples/bot/bot.js", client)
+        return lambda: doctor(command, webhook=receiver(), **environment)
+
+    clients = ["socket.io-client-2.0.3", "socket.io-client-2.5.0"]
+    runs = [(f"examples/bot passes every check with {client}", run(client), passes) for client in clients]
+    all_of(suite, [*runs, ("doctor_bot.py passes every check", lambda: doctor(BOT, webhook=receiver()), passes)])
+
+
+def bad(suite):
+    def run(misdeed):
+        return lambda: doctor([*BOT, misdeed], webhook=receiver())
+
+    def fails(expected):
+        def check(verdicts):
+            found = failing(verdicts)
+            every = set(verdicts) - {"webhook"}  # the receiver of a silent bot works
+            assert found == (every if expected is EVERY_CHECK else expected), verdicts
+
+        return check
+
+    all_of(suite, [(f"{name} fails the checks of its misdeed", run(name), fails(BAD[name])) for name in BAD])
+
+
+def published(suite):
+    def is_as_recorded(expected):
+        def check(verdicts):
+            assert verdicts == expected, verdicts
+
+        return check
+
+    command, environment = node("interop/js/doctor_buzzk.js")
+    buzzk = lambda: doctor(command, "--profile", "observed", **environment)
+    bot = [PYTHON, ROOT / "interop" / "py" / "doctor_chzzkpy.py"]
+    chzzkpy = lambda: doctor(bot, "--profile", "observed")
+    all_of(
+        suite,
+        [
+            ("buzzk 2.3.2 has the recorded verdicts", buzzk, is_as_recorded(BUZZK)),
+            ("chzzkpy 2.2.0 has the recorded verdicts", chzzkpy, is_as_recorded(CHZZKPY)),
+        ],
+    )
+
+
+if __name__ == "__main__":
+    suite = Suite()
+    try:
+        {"good": good, "bad": bad, "published": published}[sys.argv[1]](suite)
+    except StepFailed:
+        pass
+    sys.exit(suite.finish())
