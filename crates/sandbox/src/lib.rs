@@ -65,7 +65,7 @@ pub use log::{Log, NewRecord, Record, RecordKind};
 pub use request_copy::RequestCopy;
 pub use sandbox::{Parts, Sandbox};
 pub use world_file::{
-    ApplicationEntry, KnownSecrets, PASSWORD, PersonEntry, TokenPair, WorldFile, WorldFileError,
+    ApplicationItem, KnownSecrets, PASSWORD, PersonItem, TokenPair, WorldFile, WorldFileError,
 };
 pub use world_host::{
     MAIN_WORLD, NewWorld, SnapshotSummary, WorldError, WorldHost, WorldResult, WorldSummary,

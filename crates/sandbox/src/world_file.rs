@@ -10,4 +10,4 @@ mod text;
 
 pub use check::WorldFileError;
 pub use export::KnownSecrets;
-pub use model::{ApplicationEntry, PASSWORD, PersonEntry, TokenPair, WorldFile};
+pub use model::{ApplicationItem, PASSWORD, PersonItem, TokenPair, WorldFile};

@@ -16,6 +16,12 @@ use crate::connections::Connections;
 use crate::listener::{self, Door, Edges, Phase};
 use crate::reserved::Reserved;
 
+/// How often a sandbox that is replaced looks whether its requests have ended. A request that waits for
+/// something, and one that replaces its own world, do not end.
+const SHUT_PAUSE: Duration = Duration::from_millis(2);
+/// Maximum number of these pauses.
+const SHUT_PAUSES_MAX: u32 = 10;
+
 /// The handlers of both listeners.
 pub(crate) struct BothEdges {
     /// Those of `--listen`.
@@ -103,15 +109,21 @@ impl Front {
         }
     }
 
-    /// Lets the requests of a sandbox wait for the next handlers.
-    pub fn shut(&self) {
-        for listener in [Some(&self.open), self.platform.as_ref()].into_iter().flatten() {
-            if let Some(door) = &listener.door {
-                door.send_replace(None);
-            }
-        }
+    /// Lets the requests of a sandbox wait for the next handlers. Those that run are given a moment to end.
+    pub async fn shut(&self) {
+        let listeners = [Some(&self.open), self.platform.as_ref()].into_iter().flatten();
+        let doors = listeners.filter_map(|listener| listener.door.as_ref());
+        let former: Vec<_> = doors.filter_map(|door| door.send_replace(None)).collect();
         if let Some(connections) = &self.connections {
             connections.count_sockets_of(None);
+        }
+        // Each running request shares the handlers.
+        let is_running = || former.iter().any(|edges| Arc::strong_count(edges) > 1);
+        for _ in 0..SHUT_PAUSES_MAX {
+            if !is_running() {
+                return;
+            }
+            tokio::time::sleep(SHUT_PAUSE).await;
         }
     }
 

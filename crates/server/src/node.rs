@@ -236,7 +236,7 @@ impl Node {
     /// Ends everything behind the listeners at once: the sockets, the jobs, the store. Requests wait until
     /// another node stands behind the listeners. Only for a sandbox, whose database is replaced then.
     pub(crate) async fn retire(mut self) -> (Front, Settings) {
-        self.front.shut();
+        self.front.shut().await;
         if let Some(sandbox) = &self.sandbox {
             sandbox.log().end();
         }

@@ -24,9 +24,8 @@ use service::drops::RewardRequest;
 use service::lives::LiveReport;
 
 use super::model::{
-    ApplicationEntry, BroadcastEntry, CampaignEntry, CategoryEntry, ChatEntry, ClaimEntry, FollowEntry,
-    LiveEntry, ManagerEntry, OrganizationEntry, PersonEntry, RewardEntry, SubscriptionEntry, TokenPair,
-    WorldFile,
+    ApplicationItem, BroadcastItem, CampaignItem, CategoryItem, ChatItem, ClaimItem, FollowItem, LiveItem,
+    ManagerItem, OrganizationItem, PersonItem, RewardItem, SubscriptionItem, TokenPair, WorldFile,
 };
 use super::position::position;
 
@@ -131,7 +130,7 @@ impl WorldFile {
             entry.convert(&path)?;
         }
         unique("people", "channelId", self.people.iter().map(|entry| &entry.channel_id))?;
-        unique("people", "login", self.people.iter().map(PersonEntry::login))?;
+        unique("people", "login", self.people.iter().map(PersonItem::login))?;
         let categories = set(self.categories.iter().map(|entry| entry.category_id.as_str()));
         for (path, entry) in listed("people", &self.people) {
             entry.convert(&path)?;
@@ -240,7 +239,7 @@ impl WorldFile {
     }
 }
 
-impl PersonEntry {
+impl PersonItem {
     pub(super) fn convert(&self, path: &str) -> Converted<PersonParts> {
         let record = ChannelRecord {
             channel_id: id(path, ChannelId::parse("channelId", &self.channel_id))?,
@@ -261,7 +260,7 @@ impl PersonEntry {
     }
 }
 
-impl BroadcastEntry {
+impl BroadcastItem {
     fn convert(&self, path: &str) -> Converted<SettingChange> {
         Ok(SettingChange {
             title: self.default_live_title.clone(),
@@ -272,7 +271,7 @@ impl BroadcastEntry {
     }
 }
 
-impl ChatEntry {
+impl ChatItem {
     fn convert(&self, path: &str) -> Converted<ChatSettingsChange> {
         let change = ChatSettingsChange {
             condition: parsed(path, self.chat_available_condition.as_deref(), Condition::parse)?,
@@ -287,7 +286,7 @@ impl ChatEntry {
     }
 }
 
-impl LiveEntry {
+impl LiveItem {
     fn convert(&self, path: &str) -> Converted<LiveReport> {
         Ok(LiveReport {
             title: self.live_title.clone(),
@@ -300,7 +299,7 @@ impl LiveEntry {
     }
 }
 
-impl CategoryEntry {
+impl CategoryItem {
     pub(super) fn convert(&self, path: &str) -> Converted<Category> {
         let category = Category {
             category_id: id(path, CategoryId::parse("categoryId", &self.category_id))?,
@@ -313,7 +312,7 @@ impl CategoryEntry {
     }
 }
 
-impl OrganizationEntry {
+impl OrganizationItem {
     pub(super) fn convert(&self, path: &str) -> Converted<Organization> {
         Ok(Organization {
             organization_id: id(path, OrganizationId::parse("organizationId", &self.organization_id))?,
@@ -323,7 +322,7 @@ impl OrganizationEntry {
     }
 }
 
-impl ApplicationEntry {
+impl ApplicationItem {
     pub(super) fn convert(&self, path: &str) -> Converted<ApplicationRecord> {
         if let Some(secret) = &self.client_secret {
             secret_text(&format!("{path}.clientSecret"), secret)?;
@@ -365,7 +364,7 @@ impl ApplicationEntry {
     }
 }
 
-impl FollowEntry {
+impl FollowItem {
     pub(super) fn convert(&self, path: &str) -> Converted<(ChannelId, ChannelId, Option<Timestamp>)> {
         let channel = id(path, ChannelId::parse("channelId", &self.channel_id))?;
         let follower = id(path, ChannelId::parse("followerChannelId", &self.follower_channel_id))?;
@@ -373,7 +372,7 @@ impl FollowEntry {
     }
 }
 
-impl SubscriptionEntry {
+impl SubscriptionItem {
     pub(super) fn convert(&self, path: &str) -> Converted<(ChannelId, PaidSubscription)> {
         let usual = if self.tier_no == 2 { "열혈팬" } else { "팬" };
         let paid = PaidSubscription {
@@ -387,7 +386,7 @@ impl SubscriptionEntry {
     }
 }
 
-impl ManagerEntry {
+impl ManagerItem {
     pub(super) fn convert(&self, path: &str) -> Converted<(ChannelId, ChannelId, UserRole)> {
         let channel = id(path, ChannelId::parse("channelId", &self.channel_id))?;
         let manager = id(path, ChannelId::parse("managerChannelId", &self.manager_channel_id))?;
@@ -395,12 +394,12 @@ impl ManagerEntry {
     }
 }
 
-impl CampaignEntry {
+impl CampaignItem {
     pub(super) fn convert(&self, path: &str) -> Converted<Campaign> {
         let channels = self.channel_ids.as_ref().map(|ids| {
             ids.iter().map(|one| id(path, ChannelId::parse("channelIds", one))).collect::<Result<Vec<_>, _>>()
         });
-        let reward = |entry: &RewardEntry| {
+        let reward = |entry: &RewardItem| {
             Ok(Reward {
                 reward_id: id(path, RewardId::parse("rewards", &entry.reward_id))?,
                 name: entry.reward_name.clone(),
@@ -424,7 +423,7 @@ impl CampaignEntry {
     }
 }
 
-impl ClaimEntry {
+impl ClaimItem {
     pub(super) fn convert(&self, path: &str) -> Converted<RewardRequest> {
         let claim_id = self.claim_id.as_deref().map(|claim| ClaimId::parse("claimId", claim));
         Ok(RewardRequest {

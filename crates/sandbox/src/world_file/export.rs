@@ -12,9 +12,9 @@ use service::lives::LiveListing;
 use service::{Error, Page, Service};
 
 use super::model::{
-    ApplicationEntry, BroadcastEntry, CampaignEntry, CategoryEntry, ChatEntry, ClaimEntry, FollowEntry,
-    LiveEntry, ManagerEntry, OrganizationEntry, PersonEntry, RewardEntry, SubscriptionEntry, TokenPair,
-    WebhookEntry, WorldFile,
+    ApplicationItem, BroadcastItem, CampaignItem, CategoryItem, ChatItem, ClaimItem, FollowItem, LiveItem,
+    ManagerItem, OrganizationItem, PersonItem, RewardItem, SubscriptionItem, TokenPair, WebhookItem,
+    WorldFile,
 };
 
 /// Number of rows that one query reads.
@@ -74,7 +74,7 @@ impl WorldFile {
         all.sort_by(|a, b| a.category_id.cmp(&b.category_id));
         self.categories = all
             .iter()
-            .map(|category| CategoryEntry {
+            .map(|category| CategoryItem {
                 category_id: category.category_id.to_string(),
                 category_type: category.category_type.name().to_owned(),
                 category_value: category.category_value.clone(),
@@ -106,7 +106,7 @@ impl WorldFile {
             let page = Page { size: PAGE_ROWS, page };
             let found = service.followers(id.clone(), page, false).await?.items;
             let is_last = (found.len() as i64) < PAGE_ROWS;
-            self.follows.extend(found.into_iter().map(|follower| FollowEntry {
+            self.follows.extend(found.into_iter().map(|follower| FollowItem {
                 channel_id: channel_id.clone(),
                 follower_channel_id: follower.channel_id.to_string(),
                 created_date: Some(follower.created_at.rfc3339()),
@@ -119,7 +119,7 @@ impl WorldFile {
             let page = Page { size: PAGE_ROWS, page };
             let found = service.subscribers(id.clone(), SubscriberSort::Recent, page, false).await?.items;
             let is_last = (found.len() as i64) < PAGE_ROWS;
-            self.subscriptions.extend(found.into_iter().map(|subscriber| SubscriptionEntry {
+            self.subscriptions.extend(found.into_iter().map(|subscriber| SubscriptionItem {
                 channel_id: channel_id.clone(),
                 subscriber_channel_id: subscriber.channel_id.to_string(),
                 tier_no: subscriber.tier_no,
@@ -132,7 +132,7 @@ impl WorldFile {
             }
         }
         // The first one is the owner.
-        self.managers.extend(service.managers(id).await?.into_iter().skip(1).map(|manager| ManagerEntry {
+        self.managers.extend(service.managers(id).await?.into_iter().skip(1).map(|manager| ManagerItem {
             channel_id: channel_id.clone(),
             manager_channel_id: manager.channel_id.to_string(),
             user_role: manager.role.name().to_owned(),
@@ -151,7 +151,7 @@ impl WorldFile {
                 let scopes: Vec<Scope> = life.application.scopes.iter().collect();
                 let profile = life.application.profile.map(|profile| profile.name().to_owned());
                 let organization = life.application.organization.as_ref();
-                self.applications.push(ApplicationEntry {
+                self.applications.push(ApplicationItem {
                     client_secret: known.client_secrets.get(client_id.as_str()).cloned(),
                     client_id: client_id.to_string(),
                     name: Some(life.application.name.clone()),
@@ -174,7 +174,7 @@ impl WorldFile {
         let mut next = None;
         loop {
             let page = service.organizations(PAGE_ROWS, next.as_deref()).await?;
-            self.organizations.extend(page.items.into_iter().map(|details| OrganizationEntry {
+            self.organizations.extend(page.items.into_iter().map(|details| OrganizationItem {
                 organization_id: details.organization.organization_id.to_string(),
                 organization_name: details.organization.name,
                 verified: details.organization.verified,
@@ -238,15 +238,15 @@ async fn person(
     channel: ChannelDetails,
     live: Option<&LiveListing>,
     known: &KnownSecrets,
-) -> Result<PersonEntry, Error> {
+) -> Result<PersonItem, Error> {
     let id = &channel.channel_id;
     let setting = service.broadcast_setting(id).await?;
     let title = Some(setting.default_live_title).filter(|title| !title.is_empty());
     let category_id = setting.category.map(|category| category.category_id.to_string());
     let is_set = title.is_some() || category_id.is_some() || !setting.tags.is_empty();
-    let setting = BroadcastEntry { default_live_title: title, category_id, tags: setting.tags };
+    let setting = BroadcastItem { default_live_title: title, category_id, tags: setting.tags };
     let chat = service.chat_settings(id).await?;
-    Ok(PersonEntry {
+    Ok(PersonItem {
         password: known.passwords.get(id.as_str()).cloned(),
         login: channel.login.filter(|login| login != id.as_str()),
         channel_id: id.to_string(),
@@ -260,8 +260,8 @@ async fn person(
     })
 }
 
-fn chat_entry(settings: &ChatSettings) -> ChatEntry {
-    ChatEntry {
+fn chat_entry(settings: &ChatSettings) -> ChatItem {
+    ChatItem {
         chat_available_condition: Some(settings.condition.name().to_owned()),
         chat_available_group: Some(settings.group.name().to_owned()),
         min_follower_minute: Some(settings.min_follower_minute),
@@ -271,8 +271,8 @@ fn chat_entry(settings: &ChatSettings) -> ChatEntry {
     }
 }
 
-fn live_entry(live: &LiveListing) -> LiveEntry {
-    LiveEntry {
+fn live_entry(live: &LiveListing) -> LiveItem {
+    LiveItem {
         live_title: Some(live.title.clone()),
         live_thumbnail_image_url: live.thumbnail_image_url.clone(),
         concurrent_user_count: live.concurrent_user_count,
@@ -282,9 +282,9 @@ fn live_entry(live: &LiveListing) -> LiveEntry {
     }
 }
 
-fn campaign_entry(campaign: domain::drops::Campaign) -> CampaignEntry {
+fn campaign_entry(campaign: domain::drops::Campaign) -> CampaignItem {
     let ids = |ids: Vec<ChannelId>| ids.iter().map(ChannelId::to_string).collect();
-    CampaignEntry {
+    CampaignItem {
         campaign_id: campaign.campaign_id.to_string(),
         campaign_name: campaign.name,
         organization_id: campaign.organization_id.to_string(),
@@ -295,7 +295,7 @@ fn campaign_entry(campaign: domain::drops::Campaign) -> CampaignEntry {
         rewards: campaign
             .rewards
             .into_iter()
-            .map(|reward| RewardEntry {
+            .map(|reward| RewardItem {
                 reward_id: reward.reward_id.to_string(),
                 reward_name: reward.name,
                 watch_minutes: reward.watch_minutes,
@@ -305,7 +305,7 @@ fn campaign_entry(campaign: domain::drops::Campaign) -> CampaignEntry {
 }
 
 /// The claims of an organization, in the order of their ids.
-async fn claims(service: &Service, organization: &str) -> Result<Vec<ClaimEntry>, Error> {
+async fn claims(service: &Service, organization: &str) -> Result<Vec<ClaimItem>, Error> {
     let publisher = Publisher {
         client_id: domain::ClientId::stored("export".to_owned()),
         organization_id: domain::OrganizationId::stored(organization.to_owned()),
@@ -314,7 +314,7 @@ async fn claims(service: &Service, organization: &str) -> Result<Vec<ClaimEntry>
     loop {
         let query = ClaimQuery { claim_ids: None, filter: ClaimFilter::default(), from, size: PAGE_ROWS };
         let page = service.reward_claims(&publisher, query).await?;
-        all.extend(page.claims.into_iter().map(|claim| ClaimEntry {
+        all.extend(page.claims.into_iter().map(|claim| ClaimItem {
             campaign_id: claim.campaign_id.to_string(),
             reward_id: claim.reward_id.to_string(),
             channel_id: claim.channel_id.to_string(),
@@ -324,7 +324,7 @@ async fn claims(service: &Service, organization: &str) -> Result<Vec<ClaimEntry>
         from = page.cursor;
         if from.is_none() {
             // Ids grow with time.
-            all.sort_by(|a: &ClaimEntry, b| a.claim_id.cmp(&b.claim_id));
+            all.sort_by(|a: &ClaimItem, b| a.claim_id.cmp(&b.claim_id));
             return Ok(all);
         }
     }
@@ -334,9 +334,9 @@ async fn webhook(
     service: &Service,
     client_id: &domain::ClientId,
     known: &KnownSecrets,
-) -> Result<Option<WebhookEntry>, Error> {
+) -> Result<Option<WebhookItem>, Error> {
     match service.webhook_details(client_id).await {
-        Ok(details) => Ok(Some(WebhookEntry {
+        Ok(details) => Ok(Some(WebhookItem {
             url: details.webhook.url,
             secret: known.webhook_secrets.get(client_id.as_str()).cloned(),
             enabled: details.webhook.disabled.is_none(),

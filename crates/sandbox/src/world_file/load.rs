@@ -10,7 +10,7 @@ use service::sign_in::SignInRequest;
 use service::{Error, SandboxClock, Service};
 
 use super::check::{Converted, WorldFileError, listed};
-use super::model::{ApplicationEntry, TokenPair, WebhookEntry, WorldFile};
+use super::model::{ApplicationItem, TokenPair, WebhookItem, WorldFile};
 
 /// The state of a sign-in. No page checks it.
 const STATE: &str = "sandbox";
@@ -163,7 +163,7 @@ impl WorldFile {
     }
 }
 
-impl ApplicationEntry {
+impl ApplicationItem {
     async fn load(&self, path: &str, service: &Service) -> Result<(), WorldFileError> {
         let record = self.convert(path)?;
         let client_id = record.client_id.clone();
@@ -176,7 +176,7 @@ impl ApplicationEntry {
 }
 
 /// Makes a webhook whose only secret is that of the file, if the file has one.
-async fn load_webhook(service: &Service, client_id: &ClientId, entry: &WebhookEntry) -> Result<(), Error> {
+async fn load_webhook(service: &Service, client_id: &ClientId, entry: &WebhookItem) -> Result<(), Error> {
     service.put_webhook(client_id, entry.url.as_deref(), Some(entry.enabled)).await?;
     let Some(secret) = &entry.secret else { return Ok(()) };
     let made = service.webhook_secrets(client_id).await?;

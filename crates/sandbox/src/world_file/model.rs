@@ -14,31 +14,31 @@ pub const PASSWORD: &str = "stagedoor";
 pub struct WorldFile {
     /// The people, streamers first. Each has a channel of the same id.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub people: Vec<PersonEntry>,
+    pub people: Vec<PersonItem>,
     /// The categories of lives.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub categories: Vec<CategoryEntry>,
+    pub categories: Vec<CategoryItem>,
     /// The organizations of applications and campaigns.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub organizations: Vec<OrganizationEntry>,
+    pub organizations: Vec<OrganizationItem>,
     /// The applications.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub applications: Vec<ApplicationEntry>,
+    pub applications: Vec<ApplicationItem>,
     /// Who follows whom.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub follows: Vec<FollowEntry>,
+    pub follows: Vec<FollowItem>,
     /// Who pays for a subscription to whom.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub subscriptions: Vec<SubscriptionEntry>,
+    pub subscriptions: Vec<SubscriptionItem>,
     /// Who has a role in whose channel.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub managers: Vec<ManagerEntry>,
+    pub managers: Vec<ManagerItem>,
     /// The campaigns of drops.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub campaigns: Vec<CampaignEntry>,
+    pub campaigns: Vec<CampaignItem>,
     /// The claimed rewards.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub claims: Vec<ClaimEntry>,
+    pub claims: Vec<ClaimItem>,
     /// Tokens that are the same at every start, with the consents that they stand on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tokens: Vec<TokenPair>,
@@ -47,7 +47,7 @@ pub struct WorldFile {
 /// A person and the person's channel.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct PersonEntry {
+pub struct PersonItem {
     /// The id of the person and of the channel.
     pub channel_id: String,
     /// The name of the channel.
@@ -69,19 +69,19 @@ pub struct PersonEntry {
     pub password: Option<String>,
     /// The broadcast setting.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub broadcast_setting: Option<BroadcastEntry>,
+    pub broadcast_setting: Option<BroadcastItem>,
     /// The settings of the chat.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub chat_settings: Option<ChatEntry>,
+    pub chat_settings: Option<ChatItem>,
     /// The live, if the channel is on air.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub live: Option<LiveEntry>,
+    pub live: Option<LiveItem>,
 }
 
 /// What the next lives of a channel begin with.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct BroadcastEntry {
+pub struct BroadcastItem {
     /// The title.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_live_title: Option<String>,
@@ -96,7 +96,7 @@ pub struct BroadcastEntry {
 /// The settings of a chat.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct ChatEntry {
+pub struct ChatItem {
     /// NONE or REAL_NAME.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chat_available_condition: Option<String>,
@@ -120,7 +120,7 @@ pub struct ChatEntry {
 /// A live. What is not given comes from the broadcast setting.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct LiveEntry {
+pub struct LiveItem {
     /// The title.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub live_title: Option<String>,
@@ -144,7 +144,7 @@ pub struct LiveEntry {
 /// A category of lives.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct CategoryEntry {
+pub struct CategoryItem {
     /// The id.
     pub category_id: String,
     /// GAME, SPORTS or ETC.
@@ -159,7 +159,7 @@ pub struct CategoryEntry {
 /// An organization.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct OrganizationEntry {
+pub struct OrganizationItem {
     /// The id.
     pub organization_id: String,
     /// The name.
@@ -172,7 +172,7 @@ pub struct OrganizationEntry {
 /// An application.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct ApplicationEntry {
+pub struct ApplicationItem {
     /// The client id.
     pub client_id: String,
     /// The name. Default: the client id.
@@ -199,13 +199,13 @@ pub struct ApplicationEntry {
     pub quota: bool,
     /// Its webhook.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub webhook: Option<WebhookEntry>,
+    pub webhook: Option<WebhookItem>,
 }
 
 /// The webhook of an application.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct WebhookEntry {
+pub struct WebhookItem {
     /// The address. Without it, `stagedoor webhook listen` fetches the messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
@@ -220,7 +220,7 @@ pub struct WebhookEntry {
 /// A follow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct FollowEntry {
+pub struct FollowItem {
     /// The channel.
     pub channel_id: String,
     /// Who follows it.
@@ -233,7 +233,7 @@ pub struct FollowEntry {
 /// A paid subscription.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct SubscriptionEntry {
+pub struct SubscriptionItem {
     /// The channel.
     pub channel_id: String,
     /// Who subscribes.
@@ -255,7 +255,7 @@ pub struct SubscriptionEntry {
 /// A role in a channel.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct ManagerEntry {
+pub struct ManagerItem {
     /// The channel.
     pub channel_id: String,
     /// Who has the role.
@@ -267,7 +267,7 @@ pub struct ManagerEntry {
 /// A campaign of drops.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct CampaignEntry {
+pub struct CampaignItem {
     /// The id.
     pub campaign_id: String,
     /// The name.
@@ -286,13 +286,13 @@ pub struct CampaignEntry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub channel_ids: Option<Vec<String>>,
     /// The rewards.
-    pub rewards: Vec<RewardEntry>,
+    pub rewards: Vec<RewardItem>,
 }
 
 /// A reward of a campaign.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct RewardEntry {
+pub struct RewardItem {
     /// The id, within the campaign.
     pub reward_id: String,
     /// The name.
@@ -305,7 +305,7 @@ pub struct RewardEntry {
 /// A claimed reward.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct ClaimEntry {
+pub struct ClaimItem {
     /// A campaign of this file.
     pub campaign_id: String,
     /// A reward of the campaign.
@@ -342,12 +342,12 @@ impl std::fmt::Debug for TokenPair {
 
 impl WorldFile {
     /// The entries of people by their ids.
-    pub(crate) fn people_by_id(&self) -> BTreeMap<&str, &PersonEntry> {
+    pub(crate) fn people_by_id(&self) -> BTreeMap<&str, &PersonItem> {
         self.people.iter().map(|person| (person.channel_id.as_str(), person)).collect()
     }
 }
 
-impl PersonEntry {
+impl PersonItem {
     /// The login of the person.
     pub fn login(&self) -> &str {
         self.login.as_deref().unwrap_or(&self.channel_id)

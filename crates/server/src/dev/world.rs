@@ -119,7 +119,7 @@ impl World {
                 tokens,
             });
         }
-        let entry = |(entry, found): &(&sandbox::ApplicationEntry, Application)| ApplicationEntry {
+        let entry = |(entry, found): &(&sandbox::ApplicationItem, Application)| ApplicationEntry {
             name: found.name.clone(),
             client_id: entry.client_id.clone(),
             client_secret: secrets.get(&entry.client_id).cloned().unwrap_or_default(),
@@ -284,7 +284,7 @@ impl World {
 async fn token_pair(
     service: &Service,
     file: &WorldFile,
-    entry: &sandbox::ApplicationEntry,
+    entry: &sandbox::ApplicationItem,
     application: &Application,
     channel_id: &ChannelId,
 ) -> Result<Option<TokenEntry>, Error> {

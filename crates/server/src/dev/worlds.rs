@@ -259,8 +259,7 @@ impl Worlds {
     async fn copy_template(&self, database: &PathBuf) -> WorldResult<()> {
         let path = self.root.path().join("template.db");
         let template = self.template.get_or_try_init(async || {
-            let options = Options { sqlite_readers: 1, sqlite_sync: false, ..Options::default() };
-            let store = Store::open(Target::Sqlite { path: path.clone() }, options).await;
+            let store = Store::open(Target::Sqlite { path: path.clone() }, small_store()).await;
             let store = store.map_err(|error| WorldError::Failed(error.to_string()))?;
             store.close().await;
             Ok(path)
@@ -376,9 +375,23 @@ impl WorldHost for Worlds {
     fn import(&self, name: Option<String>, file: Value) -> BoxFuture<'_, WorldResult<Value>> {
         self.run(move |this| async move {
             let snapshot = archive::read(file, this.new_file())?;
+            check_database(&snapshot).await?;
             this.create_from(name, Arc::new(snapshot)).await
         })
     }
+}
+
+/// Refuses a database that cannot be opened, such as one of a newer program.
+async fn check_database(snapshot: &Snapshot) -> WorldResult<()> {
+    let target = Target::Sqlite { path: snapshot.file.clone() };
+    let store = Store::open(target, small_store()).await;
+    store.map_err(|error| WorldError::invalid("database", error))?.close().await;
+    Ok(())
+}
+
+/// How a store runs that is opened only for a moment.
+fn small_store() -> Options {
+    Options { sqlite_readers: 1, sqlite_sync: false, ..Options::default() }
 }
 
 fn check_name(field: &str, name: &str) -> WorldResult<()> {

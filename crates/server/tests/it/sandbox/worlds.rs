@@ -176,6 +176,7 @@ async fn a_world_is_one_file_that_loads_into_another_process() {
         (json!({ "format": "other" }), "format"),
         (json!({ "version": 2 }), "version"),
         (json!({ "database": "bm90aGluZw==" }), "database"),
+        (json!({ "database": "U1FMaXRlIGZvcm1hdCAzAG5vdGhpbmc=" }), "database"),
         (json!({ "more": 1 }), "body"),
     ] {
         let mut file = exported.content();
@@ -337,7 +338,7 @@ async fn requests_wait_while_a_world_is_reset() {
     let calls = async {
         for _ in 0..200 {
             let status = world.api.me(world.token()).await.status;
-            assert!(status == 200 || status == 503, "{status}");
+            assert_eq!(status, 200);
         }
     };
     let resets = async {
