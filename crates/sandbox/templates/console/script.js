@@ -51,6 +51,8 @@
   function connect() {
     live?.close();
     const query = view();
+    // With a wrong filter only the rest of the page is kept up to date.
+    if (!byId('where-wrong').hidden) ['where', 'kind'].forEach((name) => query.delete(name));
     query.set('after', mark);
     query.set('lang', root.lang);
     live = new EventSource(`/sandbox/console/live?${query}`);
@@ -72,7 +74,7 @@
     live.addEventListener('rows', ({ data }) => {
       const rows = JSON.parse(data);
       mark = rows.mark;
-      if (byId('pause').checked) return;
+      if (byId('pause').checked || !byId('where-wrong').hidden) return;
       const list = byId('records');
       list.insertAdjacentHTML('afterbegin', rows.html);
       while (list.children.length > ROWS_MAX) list.lastElementChild.remove();
@@ -91,7 +93,7 @@
       old.hidden = renewed.hidden;
     }
     mark = fresh.body.dataset.mark;
-    if (byId('where-wrong').hidden) connect();
+    connect();
   }
 
   async function act(form, submitter) {
