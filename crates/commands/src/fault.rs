@@ -18,6 +18,7 @@ pub const EXAMPLES: &str = "Examples:
   stagedoor fault add --event CHAT --user haneul --drop --probability 0.3 --seed 7
   stagedoor fault add --event CHAT --close slow_consumer --times 1
   stagedoor fault add --webhook drops --tamper signature --times 1
+  stagedoor fault add --net subway --client demo
   stagedoor fault list
   stagedoor fault remove fault-1
   stagedoor fault reset";
@@ -51,6 +52,8 @@ enum FaultAction {
     },
     /// Removes all rules.
     Reset,
+    /// Lists the network profiles.
+    Profiles,
 }
 
 #[derive(Debug, Args)]
@@ -151,6 +154,10 @@ struct EffectOptions {
     /// changed after it was signed.
     #[arg(long, value_name = "PART")]
     tamper: Option<String>,
+    /// The calls and sockets of an application or a user pass this network: slow, subway, handover or
+    /// offline.
+    #[arg(long, value_name = "PROFILE")]
+    net: Option<String>,
 }
 
 /// More about what happens.
@@ -190,6 +197,15 @@ pub async fn run(options: &FaultOptions) -> Result<String, CommandFailure> {
             }
             let lines: String = rules["data"].as_array().into_iter().flatten().map(line).collect();
             Ok(if lines.is_empty() { "no rules\n".to_owned() } else { lines })
+        }
+        Some(FaultAction::Profiles) => {
+            let profiles = call(Method::GET, &format!("{FAULTS}/profiles"), None).await?;
+            let profile = |profile: &Value| {
+                let text = |name: &str| profile[name].as_str().unwrap_or_default().to_owned();
+                format!("{:<10} {}\n", text("name"), text("about"))
+            };
+            let lines = profiles["data"].as_array().into_iter().flatten().map(profile);
+            Ok(if json { format!("{profiles}\n") } else { lines.collect() })
         }
         Some(FaultAction::Remove { ids }) => {
             for id in ids {
@@ -239,7 +255,10 @@ impl NewFault {
         let ChoiceOptions { nth, times, probability, seed } = choice;
         let mut body = given(json!({ "nth": nth, "times": times, "probability": probability, "seed": seed }));
         body.insert("match".to_owned(), matching.body().into());
-        body.insert("do".to_owned(), effect.body(details).into());
+        match &effect.net {
+            Some(profile) => body.insert("profile".to_owned(), profile.as_str().into()),
+            None => body.insert("do".to_owned(), effect.body(details).into()),
+        };
         body.into()
     }
 }
@@ -261,8 +280,20 @@ impl MatchOptions {
 
 impl EffectOptions {
     fn body(&self, details: &DetailOptions) -> Map<String, Value> {
-        let Self { status, delay, cut, truncate, drop, duplicate, reorder, late, silence, close, tamper } =
-            self;
+        let Self {
+            status,
+            delay,
+            cut,
+            truncate,
+            drop,
+            duplicate,
+            reorder,
+            late,
+            silence,
+            close,
+            tamper,
+            net: _,
+        } = self;
         let DetailOptions { message, retry_after, when } = details;
         let flag = |flag: &bool| flag.then_some(true);
         given(json!({
@@ -299,7 +330,9 @@ fn line(rule: &Value) -> String {
         let fields = fields.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
         fields.map(|(name, value)| format!("{name}={}", plain(value))).collect::<Vec<_>>().join(" ")
     };
-    let mut line = format!("{}  hits {}  {}", plain(&rule["id"]), rule["hits"], pairs(&rule["do"]));
+    let done =
+        if rule["do"].is_null() { format!("net={}", plain(&rule["profile"])) } else { pairs(&rule["do"]) };
+    let mut line = format!("{}  hits {}  {done}", plain(&rule["id"]), rule["hits"]);
     let matching = pairs(&rule["match"]);
     if !matching.is_empty() {
         line.push_str(&format!("  when {matching}"));

@@ -9,6 +9,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::network::NetworkProfile;
+use crate::random::draw;
+
 /// The seed of a rule without one.
 pub(crate) const DEFAULT_SEED: u64 = 1;
 
@@ -79,6 +82,8 @@ pub(crate) enum Effect {
     Message(MessageEffect),
     /// To an attempt at a webhook.
     Attempt(AttemptFault),
+    /// Requests and sockets pass this network.
+    Network(&'static NetworkProfile),
 }
 
 /// What happens to an affected request.
@@ -131,6 +136,7 @@ impl Effect {
             Self::Attempt(AttemptFault::ChangedBody) => json!({ "tamper": "body" }),
             Self::Attempt(AttemptFault::Duplicate) => json!({ "duplicate": true }),
             Self::Attempt(AttemptFault::Late(span)) => json!({ "late": span_text(*span) }),
+            Self::Network(_) => Value::Null,
         }
     }
 
@@ -138,7 +144,7 @@ impl Effect {
     pub fn on_request(&self) -> Option<RequestEffect> {
         match self {
             Self::Request(effect) => Some(effect.clone()),
-            Self::Message(_) | Self::Attempt(_) => None,
+            Self::Message(_) | Self::Attempt(_) | Self::Network(_) => None,
         }
     }
 
@@ -146,7 +152,7 @@ impl Effect {
     pub fn on_message(&self) -> Option<MessageEffect> {
         match self {
             Self::Message(effect) => Some(*effect),
-            Self::Request(_) | Self::Attempt(_) => None,
+            Self::Request(_) | Self::Attempt(_) | Self::Network(_) => None,
         }
     }
 
@@ -154,6 +160,15 @@ impl Effect {
     pub fn on_attempt(&self) -> Option<AttemptFault> {
         match self {
             Self::Attempt(fault) => Some(*fault),
+            Self::Request(_) | Self::Message(_) | Self::Network(_) => None,
+        }
+    }
+
+    /// The network.
+    pub fn network(&self) -> Option<&'static NetworkProfile> {
+        match self {
+            Self::Network(profile) => Some(profile),
+            Self::Attempt(_) => None,
             Self::Request(_) | Self::Message(_) => None,
         }
     }
@@ -244,6 +259,11 @@ impl Rule {
         RuleState { seen: 0, hits: 0, random: self.seed }
     }
 
+    /// The latency of the rule's network. Changes the state.
+    pub fn latency(&self, state: &mut RuleState) -> Option<Duration> {
+        self.effect.network().map(|network| network.latency(&mut state.random))
+    }
+
     /// Whether a request or a message is affected. Changes the state.
     pub fn decide(&self, state: &mut RuleState, facts: Facts<'_>) -> bool {
         if !self.effect.fits(facts.subject) || !self.matching.fits(facts) {
@@ -291,7 +311,15 @@ impl Matching {
                 is(&self.webhook, Some(webhook_id)) || is(&self.webhook, facts.client_id)
             }
         };
-        of_subject && is(&self.client_id, facts.client_id) && is(&self.user, facts.user)
+        of_subject && self.fits_caller(facts.client_id, facts.user)
+    }
+
+    /// Whether the caller of a request, or the owner of a session, is meant.
+    pub fn fits_caller(&self, client_id: Option<&str>, user: Option<&str>) -> bool {
+        let is = |wanted: &Option<String>, value: Option<&str>| {
+            wanted.as_deref().is_none_or(|wanted| Some(wanted) == value)
+        };
+        is(&self.client_id, client_id) && is(&self.user, user)
     }
 }
 
@@ -304,17 +332,6 @@ fn is_path(wanted: &str, path: &str) -> bool {
 
 fn is_event(wanted: &str, event: &str) -> bool {
     event.strip_prefix(wanted).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-}
-
-/// A number from 0 to below 1, by SplitMix64.
-pub(crate) fn draw(state: &mut u64) -> f64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut mixed = *state;
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^= mixed >> 31;
-    // The 53 bits that a double holds.
-    (mixed >> 11) as f64 / (1_u64 << 53) as f64
 }
 
 #[cfg(test)]

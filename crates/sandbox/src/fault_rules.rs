@@ -1,10 +1,13 @@
 //! The fault rules of a sandbox, in the order of their creation.
 
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use jobs::webhooks::AttemptFault;
+use tokio::task::AbortHandle;
 
 use crate::fault::{Effect, Facts, MessageEffect, RequestEffect, Rule, RuleState};
+use crate::network::{NetworkProfile, NetworkState};
 
 /// Maximum number of rules.
 pub(crate) const RULES_MAX: usize = 100;
@@ -29,17 +32,31 @@ pub(crate) struct KeptRule {
     pub rule: Rule,
     /// Its state.
     pub state: RuleState,
+    /// When it was added, on the monotonic clock.
+    pub began: Duration,
+    /// Works for the rule, and ends with it.
+    task: Option<AbortHandle>,
+}
+
+/// What a network does to a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Passage {
+    /// It arrives after this time.
+    After(Duration),
+    /// Its connection is lost after this time.
+    LostAfter(Duration),
 }
 
 impl FaultRules {
     /// Adds a rule; `None` if there are [`RULES_MAX`].
-    pub fn add(&self, rule: Rule) -> Option<KeptRule> {
+    pub fn add(&self, rule: Rule, now: Duration) -> Option<KeptRule> {
         self.with(|kept| {
             if kept.rules.len() >= RULES_MAX {
                 return None;
             }
             kept.added += 1;
-            let added = KeptRule { id: format!("fault-{}", kept.added), state: rule.begin(), rule };
+            let (id, state) = (format!("fault-{}", kept.added), rule.begin());
+            let added = KeptRule { id, state, rule, began: now, task: None };
             kept.rules.push(added.clone());
             Some(added)
         })
@@ -53,15 +70,14 @@ impl FaultRules {
     /// Removes a rule. Returns whether there was one.
     pub fn remove(&self, id: &str) -> bool {
         self.with(|kept| {
-            let before = kept.rules.len();
-            kept.rules.retain(|rule| rule.id != id);
-            kept.rules.len() < before
+            let removed = kept.rules.iter().position(|rule| rule.id == id);
+            removed.map(|at| kept.rules.remove(at).end()).is_some()
         })
     }
 
     /// Removes all rules.
     pub fn clear(&self) {
-        self.with(|kept| kept.rules.clear());
+        self.with(|kept| kept.rules.drain(..).for_each(KeptRule::end));
     }
 
     /// The id and the effect of the first rule that affects a request.
@@ -79,9 +95,54 @@ impl FaultRules {
         self.decide(attempt, Effect::on_attempt)
     }
 
+    /// Gives a rule its task. The task ends at once if the rule is gone.
+    pub fn attach(&self, id: &str, task: AbortHandle) {
+        self.with(|kept| match kept.rules.iter_mut().find(|rule| rule.id == id) {
+            Some(rule) => rule.task = Some(task),
+            None => task.abort(),
+        });
+    }
+
+    /// Counts a hit of a rule.
+    pub fn count_hit(&self, id: &str) {
+        self.with(|kept| {
+            kept.rules.iter_mut().filter(|rule| rule.id == id).for_each(|rule| rule.state.hits += 1);
+        });
+    }
+
+    /// What the first network of a caller does to a request, with the id of its rule and its profile. A lost
+    /// request is a hit.
+    pub fn pass_request(
+        &self,
+        request: Facts<'_>,
+        now: Duration,
+    ) -> Option<(String, &'static NetworkProfile, Passage)> {
+        self.with(|kept| {
+            let KeptRule { id, rule, state, began, .. } = network_of(kept, request.client_id, request.user)?;
+            let profile = rule.effect.network()?;
+            let at = now.saturating_sub(*began);
+            let (network, end) = profile.state(rule.seed, at);
+            let passage = match network {
+                NetworkState::Up => Passage::After(rule.latency(state)?),
+                NetworkState::Silent => Passage::LostAfter(end.unwrap_or(at).saturating_sub(at)),
+                NetworkState::Down => Passage::LostAfter(Duration::ZERO),
+            };
+            state.hits += u64::from(network != NetworkState::Up);
+            Some((id.clone(), profile, passage))
+        })
+    }
+
+    /// The latency of the first network of a session.
+    pub fn latency(&self, client_id: &str, user: Option<&str>) -> Option<Duration> {
+        self.with(|kept| {
+            let KeptRule { rule, state, .. } = network_of(kept, Some(client_id), user)?;
+            rule.latency(state)
+        })
+    }
+
     fn decide<T>(&self, facts: Facts<'_>, effect_of: fn(&Effect) -> Option<T>) -> Option<(String, T)> {
         self.with(|kept| {
-            kept.rules.iter_mut().find_map(|KeptRule { id, rule, state }| {
+            kept.rules.iter_mut().find_map(|KeptRule { id, rule, state, .. }| {
                 let effect = effect_of(&rule.effect)?;
                 rule.decide(state, facts).then(|| (id.clone(), effect))
             })
@@ -91,4 +152,23 @@ impl FaultRules {
     fn with<T>(&self, work: impl FnOnce(&mut RuleList) -> T) -> T {
         work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
+}
+
+impl KeptRule {
+    fn end(self) {
+        if let Some(task) = self.task {
+            task.abort();
+        }
+    }
+}
+
+/// The first network that a caller or the owner of a session is behind.
+fn network_of<'a>(
+    kept: &'a mut RuleList,
+    client_id: Option<&str>,
+    user: Option<&str>,
+) -> Option<&'a mut KeptRule> {
+    kept.rules
+        .iter_mut()
+        .find(|kept| kept.rule.effect.network().is_some() && kept.rule.matching.fits_caller(client_id, user))
 }

@@ -86,6 +86,7 @@ impl Api {
             .route("/sandbox/v1/hosts", get(hosts::show))
             .route("/sandbox/v1/log", get(log::show))
             .route("/sandbox/v1/faults", get(faults::list).post(faults::add).delete(faults::clear))
+            .route("/sandbox/v1/faults/profiles", get(faults::profiles))
             .route("/sandbox/v1/faults/{id}", delete(faults::remove))
             .route("/sandbox/v1/expect", post(expect::expect))
             .route("/sandbox/v1/trigger", get(trigger::list))

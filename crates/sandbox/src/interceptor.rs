@@ -15,6 +15,7 @@ use serde_json::{Map, Value, json};
 use service::Service;
 
 use crate::fault::{Facts, Moment, RequestEffect, Subject};
+use crate::fault_rules::Passage;
 use crate::log::{NewRecord, RecordKind};
 use crate::mask;
 use crate::request_copy::{BODY_BYTES_MAX, Copied, RequestCopy};
@@ -61,29 +62,35 @@ impl Interceptor {
         F: Future<Output = Response<Body>>,
     {
         let (parts, body) = request.into_parts();
-        let started = self.monotonic();
+        let started = self.0.monotonic();
         // Boxed, so that the request does not reserve memory for the look-up while it is handled.
         let facts = Box::pin(self.facts(&parts)).await;
         let (body, copied) = RequestCopy::new(body);
-        let fault = self.0.faults().decide_request(facts.for_rules());
-        let handled = handle(Request::from_parts(parts, body));
-        let answer = match &fault {
-            None => Some(handled.await),
-            Some((rule, effect)) => self.faulted(rule, effect, handled).await,
+        let lost = Box::pin(self.pass_network(&facts)).await;
+        let fault = match &lost {
+            None => self.0.faults().decide_request(facts.for_rules()),
+            Some(_) => None,
         };
-        let duration = self.monotonic().saturating_sub(started);
+        let handled = handle(Request::from_parts(parts, body));
+        let answer = match (&lost, &fault) {
+            (Some(_), _) => None,
+            (None, None) => Some(handled.await),
+            (None, Some((rule, effect))) => self.faulted(rule, effect, handled).await,
+        };
+        let duration = self.0.monotonic().saturating_sub(started);
         let copied = std::mem::take(&mut *copied.lock().unwrap_or_else(PoisonError::into_inner));
         let mut fields = request_fields(id, facts, &copied);
         fields.insert("durationMs".to_owned(), (duration.as_micros() as f64 / 1_000.0).into());
-        if let Some((rule, effect)) = &fault {
+        let done = fault.as_ref().map(|(rule, effect)| (rule.clone(), effect.to_json()));
+        if let Some((rule, done)) = lost.or(done) {
             fields.insert("fault".to_owned(), rule.as_str().into());
-            self.record_fault(rule, effect, &fields);
+            self.record_fault(rule, done, &fields);
         }
         let answer = match answer {
             Some(answer) => Ok(record_answer(answer, &mut fields).await),
             None => Err(Cut),
         };
-        self.0.refusals().note(&fields, self.monotonic());
+        self.0.refusals().note(&fields, self.0.monotonic());
         self.0.log().add(NewRecord { at: self.0.clock().now(), kind: RecordKind::Request, fields });
         let answer = answer?;
         if answer.extensions().get::<ConnectionLost>().is_some() {
@@ -136,20 +143,36 @@ impl Interceptor {
         }
     }
 
-    fn record_fault(&self, rule: &str, effect: &RequestEffect, request: &Map<String, Value>) {
+    /// Lets a request pass the network of its caller. If the connection is lost, returns the rule and what it
+    /// did.
+    async fn pass_network(&self, request: &Known) -> Option<(String, Value)> {
+        if !is_of_clients(&request.path) {
+            return None;
+        }
+        let passed = self.0.faults().pass_request(request.for_rules(), self.0.monotonic());
+        let (rule, profile, passage) = passed?;
+        match passage {
+            Passage::After(span) => {
+                self.wait(span).await;
+                None
+            }
+            Passage::LostAfter(span) => {
+                self.wait(span).await;
+                Some((rule, profile.fault("cut")))
+            }
+        }
+    }
+
+    fn record_fault(&self, rule: String, done: Value, request: &Map<String, Value>) {
         let mut fields = Map::new();
         fields.insert("fault".to_owned(), rule.into());
-        fields.insert("do".to_owned(), effect.to_json());
+        fields.insert("do".to_owned(), done);
         for name in ["requestId", "method", "path", "clientId", "user"] {
             if let Some(value) = request.get(name) {
                 fields.insert(name.to_owned(), value.clone());
             }
         }
         self.0.log().add(NewRecord { at: self.0.clock().now(), kind: RecordKind::Fault, fields });
-    }
-
-    fn monotonic(&self) -> Duration {
-        self.0.parts().map(|parts| parts.service.clock().monotonic()).unwrap_or_default()
     }
 
     async fn facts(&self, parts: &Parts) -> Known {
@@ -181,6 +204,11 @@ impl Known {
             subject: Subject::Request { method: &self.method, path: &self.path },
         }
     }
+}
+
+/// Whether requests to a path come from applications, over their network.
+fn is_of_clients(path: &str) -> bool {
+    path.starts_with("/open/") || path.starts_with("/auth/") || is_socket(path)
 }
 
 /// Whether requests to a path belong to a socket.

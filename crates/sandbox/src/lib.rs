@@ -16,6 +16,9 @@
 //! | `fault` | the rules of faults, and their decisions |
 //! | `fault_rules` | the list of these rules |
 //! | `fixed_hosts` | the hosts that clients have built in |
+//! | `random` | numbers that a seed decides |
+//! | `network` | the network profiles |
+//! | `network_breaks` | breaks the connections of sessions when their network breaks |
 //! | `frame` | what a packet of a socket says |
 //! | `sockets` | the fault point of the sockets: records what happens on them, and decides by the rules |
 //! | `url_owners` | the owners of session URLs |
@@ -45,7 +48,10 @@ mod interceptor;
 mod log;
 mod made_attempts;
 mod mask;
+mod network;
+mod network_breaks;
 mod overview;
+mod random;
 mod refusals;
 mod request_copy;
 mod sandbox;
@@ -62,6 +68,7 @@ pub use fixed_hosts::{FixedHost, FixedHosts};
 pub use http::{Api, Surroundings, trigger_help};
 pub use interceptor::Cut;
 pub use log::{Log, NewRecord, Record, RecordKind};
+pub use network_breaks::{network_names, use_network};
 pub use request_copy::RequestCopy;
 pub use sandbox::{Parts, Sandbox};
 pub use world_file::{

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock, PoisonError, Weak};
+use std::time::Duration;
 
 use domain::secret::ClientSecret;
 use gateway::Gateway;
@@ -161,6 +162,11 @@ impl Sandbox {
     /// The owners of session URLs.
     pub(crate) fn url_owners(&self) -> &UrlOwners {
         &self.0.url_owners
+    }
+
+    /// The monotonic time of the node; zero before it runs.
+    pub(crate) fn monotonic(&self) -> Duration {
+        self.parts().map(|parts| parts.service.clock().monotonic()).unwrap_or_default()
     }
 
     /// The parts of the running node; `None` until it runs.

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use service::SandboxClock;
 use service::fault_points::{Direction, Packet, SocketFaultPoint, SystemMessage, Verdict};
 
-use crate::fault::{Facts, MessageEffect, Moment, Subject};
+use crate::fault::{Facts, Matching, MessageEffect, Moment, Subject};
 use crate::fault_rules::FaultRules;
 use crate::frame;
 use crate::log::{Log, NewRecord, RecordKind};
@@ -75,7 +75,18 @@ impl Sockets {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn record(&self, kind: RecordKind, fields: Map<String, Value>) {
+    /// The open sessions of the owners that a rule means, each with what a record says about it.
+    pub fn of(&self, matching: &Matching) -> Vec<(SessionKey, Map<String, Value>)> {
+        let sessions = self.sessions();
+        let meant = sessions
+            .open
+            .iter()
+            .filter(|(_, session)| matching.fits_caller(Some(&session.client_id), session.user.as_deref()));
+        meant.map(|(key, session)| (SessionKey::stored(key.clone()), session.fields(key))).collect()
+    }
+
+    /// Records what happened on a socket.
+    pub fn record(&self, kind: RecordKind, fields: Map<String, Value>) {
         self.log.add(NewRecord { at: self.clock.now(), kind, fields });
     }
 
@@ -286,8 +297,10 @@ impl SocketFaultPoint for Sockets {
         self.record_frame(session, fields);
     }
 
-    fn latency(&self, _: &SessionKey) -> Option<Duration> {
-        None
+    fn latency(&self, session: &SessionKey) -> Option<Duration> {
+        let sessions = self.sessions();
+        let open = sessions.open.get(session.as_str())?;
+        self.rules.latency(&open.client_id, open.user.as_deref())
     }
 
     fn on_end(&self, session: &SessionKey, reason: &'static str) {

@@ -7,6 +7,7 @@ mod serve;
 
 use std::path::{Path, PathBuf};
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand};
 use commands::clock::ClockOptions;
 use commands::doctor::{self, DoctorOptions};
@@ -177,6 +178,12 @@ pub struct DevOptions {
     #[arg(long, help_heading = SANDBOX)]
     pub json: bool,
 
+    /// Puts all applications behind a network that is slow, breaks, or is not there: `stagedoor fault
+    /// profiles` says what each does.
+    #[arg(long, value_name = "PROFILE", env = "STAGEDOOR_NET", conflicts_with = "no_sandbox",
+        value_parser = PossibleValuesParser::new(sandbox::network_names()))]
+    pub net: Option<String>,
+
     /// Leaves out the sandbox API, its record, its faults and its clock: for load tests. The seeded world
     /// then runs on exactly what `serve` runs.
     #[arg(long, env = "STAGEDOOR_NO_SANDBOX", help_heading = SANDBOX, conflicts_with_all = ["seed", "clock"])]
@@ -233,6 +240,7 @@ impl DevOptions {
         let reach = Reach { loopback: true, ..Reach::PUBLIC };
         let settings = Settings {
             sandbox: true,
+            network: self.net.clone(),
             base_url,
             hosts: Some(hosts),
             tls: self.tls.settings(self.common.listen.ip(), &self.allow_host)?,

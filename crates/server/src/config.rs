@@ -100,6 +100,8 @@ pub struct Settings {
     pub service_key: ServiceKey,
     /// Whether this is a sandbox, whose sign-in page lists people to choose from.
     pub sandbox: bool,
+    /// The network profile that the applications of a sandbox are behind from the beginning.
+    pub network: Option<String>,
     /// The profile of applications without their own profile.
     pub profile: Profile,
     /// The language of messages.

@@ -417,6 +417,11 @@ fn sandbox_api(
     let sandbox = environment.sandbox.as_ref()?;
     let operator_key = settings.operator_key.as_ref()?.hash();
     sandbox.attach(parts);
+    if let Some(name) = &settings.network
+        && let Err(error) = sandbox::use_network(sandbox, name)
+    {
+        tracing::warn!(%error, "failed to put the applications behind a network");
+    }
     Some(Api::new(sandbox.clone(), operator_key, web::documents::openapi, surroundings))
 }
 

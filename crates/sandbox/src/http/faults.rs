@@ -10,6 +10,8 @@ use serde_json::{Value, json};
 use super::answer::{Answer, Content, Problem};
 use super::body::JsonBody;
 use crate::fault_rules::RULES_MAX;
+use crate::network::NetworkProfile;
+use crate::network_breaks::add_rule;
 use crate::sandbox::Sandbox;
 pub(super) use rule::NewRule;
 use rule::{checked, shown};
@@ -20,13 +22,18 @@ pub(super) async fn list(State(sandbox): State<Sandbox>) -> Content<Value> {
     Content(json!({ "data": rules }))
 }
 
+/// `GET /sandbox/v1/faults/profiles`: the network profiles.
+pub(super) async fn profiles() -> Content<Value> {
+    Content(json!({ "data": NetworkProfile::all() }))
+}
+
 /// `POST /sandbox/v1/faults`: adds a rule.
 pub(super) async fn add(State(sandbox): State<Sandbox>, JsonBody(rule): JsonBody<NewRule>) -> Answer<Value> {
     let rule = match sandbox.parts() {
         Some(node) => checked(rule)?.with_ids(&node.service).await,
         None => checked(rule)?,
     };
-    let added = sandbox.faults().add(rule);
+    let added = add_rule(&sandbox, rule);
     let full = || Problem::invalid("body", format!("must not be more than {RULES_MAX} rules: remove some"));
     added.map(|added| Content(shown(&added))).ok_or_else(full)
 }

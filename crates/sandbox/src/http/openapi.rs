@@ -106,6 +106,7 @@ const CALLS: &[Call] = &[
     Call::new::<Value>("get", "/sandbox/v1/faults", "faultRules", "Lists the fault rules"),
     Call::new::<Value>("post", "/sandbox/v1/faults", "addFaultRule", "Adds a fault rule").takes::<NewRule>(),
     Call::new::<Option<()>>("delete", "/sandbox/v1/faults", "removeFaultRules", "Removes every fault rule"),
+    Call::new::<Value>("get", "/sandbox/v1/faults/profiles", "networkProfiles", "Lists the network profiles"),
     Call::new::<Option<()>>("delete", "/sandbox/v1/faults/{id}", "removeFaultRule", "Removes a fault rule"),
     Call::new::<Value>("get", "/sandbox/v1/trigger", "triggerKinds", "Lists the kinds of triggers"),
     Call::new::<Fields>("post", "/sandbox/v1/trigger/{kind}", "trigger", "Lets something happen")

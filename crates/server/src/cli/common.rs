@@ -131,6 +131,7 @@ impl CommonOptions {
             operator_key: None,
             service_key: ServiceKey::of_text(SANDBOX_SERVICE_KEY),
             sandbox: false,
+            network: None,
             profile: match self.profile {
                 ProfileOption::Documented => Profile::Documented,
                 ProfileOption::Observed => Profile::Observed,

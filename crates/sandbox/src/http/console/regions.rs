@@ -264,7 +264,7 @@ fn fault_rows(t: &Texts, faults: &Value) -> Vec<FaultRow> {
         FaultRow {
             id: plain(&rule["id"]),
             hits: plain(&rule["hits"]),
-            effect: shortened(&facts(&rule["do"])),
+            effect: shortened(&rule.get("profile").map_or_else(|| facts(&rule["do"]), plain)),
             matches: shortened(&std::iter::once(matches).chain(limits).collect::<Vec<_>>().join(" · ")),
         }
     };

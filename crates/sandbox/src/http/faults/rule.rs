@@ -10,6 +10,7 @@ use crate::fault::{DEFAULT_SEED, EVENT_NAMES, Effect, Matching, Rule};
 use crate::fault_rules::KeptRule;
 use crate::http::answer::Problem;
 use crate::http::names;
+use crate::network::NetworkProfile;
 
 /// Maximum length of a text of a rule, in characters.
 const TEXT_CHARS_MAX: usize = 512;
@@ -31,7 +32,9 @@ pub(crate) struct NewRule {
     seed: Option<u64>,
     /// What happens.
     #[serde(rename = "do")]
-    effect: NewEffect,
+    effect: Option<NewEffect>,
+    /// The name of a network profile, instead of `do`: the requests and the sockets pass this network.
+    profile: Option<String>,
 }
 
 /// The requests or messages that a rule means.
@@ -56,7 +59,7 @@ struct NewMatching {
 
 /// Checks a rule.
 pub(super) fn checked(rule: NewRule) -> Result<Rule, Problem> {
-    let NewRule { matching, nth, probability, times, seed, effect } = rule;
+    let NewRule { matching, nth, probability, times, seed, effect, profile } = rule;
     for (field, number) in [("nth", nth), ("times", times)] {
         if number == Some(0) {
             return Err(Problem::invalid(field, "must be at least 1"));
@@ -71,8 +74,17 @@ pub(super) fn checked(rule: NewRule) -> Result<Rule, Problem> {
         Matching { event: Some(_), .. } | Matching { channel_id: Some(_), .. } => Meant::Messages,
         _ => Meant::Any,
     };
-    let effect = effect.checked(meant)?;
+    let effect = match (effect, profile) {
+        (Some(effect), None) => effect.checked(meant)?,
+        (None, Some(name)) => Effect::Network(network(&name)?),
+        (Some(_), Some(_)) => return Err(Problem::invalid("profile", "does not go with do")),
+        (None, None) => return Err(Problem::invalid("do", "must be given, or profile")),
+    };
     check_together(&matching, &effect)?;
+    let choice = [("nth", nth.is_some()), ("times", times.is_some()), ("probability", probability.is_some())];
+    if let (Effect::Network(_), Some((field, _))) = (&effect, choice.into_iter().find(|(_, given)| *given)) {
+        return Err(Problem::invalid(field, "does not go with profile"));
+    }
     let seed = seed.unwrap_or(DEFAULT_SEED);
     Ok(Rule { matching, nth, probability, times, seed, effect })
 }
@@ -109,7 +121,7 @@ fn matching_of(matching: NewMatching) -> Result<Matching, Problem> {
 
 /// Checks that what a rule means can suffer what it does.
 fn check_together(matching: &Matching, effect: &Effect) -> Result<(), Problem> {
-    let Matching { user, method, path, event, channel_id, .. } = matching;
+    let Matching { user, method, path, event, channel_id, webhook, .. } = matching;
     let of_requests = [("match.method", method), ("match.path", path)];
     let of_messages = [("match.event", event), ("match.channelId", channel_id)];
     let (wrong, rule) = match effect {
@@ -118,6 +130,10 @@ fn check_together(matching: &Matching, effect: &Effect) -> Result<(), Problem> {
         Effect::Attempt(_) => {
             let wrong = [&of_requests[..], &of_messages, &[("match.user", user)]].concat();
             (wrong, "does not go with a fault of webhooks")
+        }
+        Effect::Network(_) => {
+            let wrong = [&of_requests[..], &of_messages, &[("match.webhook", webhook)]].concat();
+            (wrong, "does not go with profile")
         }
     };
     if let Some((field, _)) = wrong.into_iter().find(|(_, value)| value.is_some()) {
@@ -151,10 +167,22 @@ impl Rule {
     }
 }
 
+fn network(name: &str) -> Result<&'static NetworkProfile, Problem> {
+    NetworkProfile::from_name(name).ok_or_else(|| {
+        let names: Vec<&str> = NetworkProfile::all().iter().map(|profile| profile.name).collect();
+        Problem::invalid("profile", format!("must be one of {}", names.join(", ")))
+    })
+}
+
 /// A rule as the sandbox API shows it.
-pub(super) fn shown(KeptRule { id, rule, state }: &KeptRule) -> Value {
+pub(super) fn shown(KeptRule { id, rule, state, .. }: &KeptRule) -> Value {
     let Rule { matching, nth, probability, times, seed, effect } = rule;
     let Matching { client_id, user, method, path, event, channel_id, webhook } = matching.clone();
+    if let Some(profile) = effect.network() {
+        let matching = NewMatching { client_id, user, ..NewMatching::default() };
+        let name = profile.name;
+        return json!({ "id": id, "hits": state.hits, "match": matching, "seed": seed, "profile": name });
+    }
     json!({
         "id": id,
         "hits": state.hits,

@@ -15,9 +15,10 @@ use tokio::task::JoinSet;
 
 use super::events::TIER_NAMES;
 use super::input::{Input, Outcome, outcome};
-use crate::fault::{DEFAULT_SEED, draw};
+use crate::fault::DEFAULT_SEED;
 use crate::http::answer::Problem;
 use crate::log::{NewRecord, RecordKind};
+use crate::random::draw;
 use crate::time_text;
 
 /// Maximum number of events a second.

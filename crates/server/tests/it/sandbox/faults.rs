@@ -135,7 +135,12 @@ async fn a_wrong_rule_is_refused_by_its_field_and_changes_nothing() {
     let sandbox = Sandbox::start(folder.path(), &[]).await;
     let status = json!({ "status": 500 });
     for (body, field) in [
-        (json!({}), "body"),
+        (json!({}), "do"),
+        (json!({ "profile": "train" }), "profile"),
+        (json!({ "profile": "slow", "do": status }), "profile"),
+        (json!({ "profile": "slow", "times": 1 }), "times"),
+        (json!({ "profile": "slow", "match": { "path": "/open/*" } }), "match.path"),
+        (json!({ "profile": "slow", "match": { "event": "CHAT" } }), "match.event"),
         (json!({ "do": {} }), "do"),
         (json!({ "do": { "status": 500, "cut": "after" } }), "do"),
         (json!({ "do": { "status": 200 } }), "do.status"),

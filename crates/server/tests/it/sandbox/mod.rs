@@ -12,6 +12,7 @@ mod fault_command;
 mod faults;
 mod frames;
 mod listen;
+mod networks;
 mod recording;
 mod scenario;
 mod seed;
