@@ -5,6 +5,7 @@
 mod access;
 mod answer;
 mod body;
+mod catch;
 mod clock;
 mod close_reason;
 mod console;
@@ -37,7 +38,7 @@ use service::SandboxClock;
 
 use crate::interceptor::{Cut, Interceptor};
 use crate::request_copy::RequestCopy;
-use crate::sandbox::Sandbox;
+use crate::sandbox::{CATCH_PATH, Sandbox};
 use access::Access;
 use answer::Problem;
 
@@ -51,6 +52,7 @@ const PREFIX: &str = "/sandbox/v1";
 pub struct Api {
     routes: Router,
     document: Router,
+    catch: Router,
     /// The console; `None` on a listener without one.
     console: Option<Router>,
     interceptor: Interceptor,
@@ -115,6 +117,7 @@ impl Api {
         let unchecked = routes.clone().with_state(sandbox.clone());
         let console = console::routes(sandbox.clone(), access.clone(), unchecked, surroundings);
         Self {
+            catch: catch::routes(sandbox.clone()),
             routes: access::layer(routes, access).with_state(sandbox),
             document: openapi::route(document),
             console: Some(console),
@@ -133,6 +136,7 @@ impl Api {
     pub fn router(&self, path: &str) -> Option<Router> {
         match (&self.console, path) {
             (_, openapi::PATH) => Some(self.document.clone()),
+            (_, path) if is_below(CATCH_PATH, path) => Some(self.catch.clone()),
             (Some(console), path) if is_of_console(path) => Some(console.clone()),
             _ => is_below(PREFIX, path).then(|| self.routes.clone()),
         }
@@ -170,7 +174,7 @@ impl Api {
 }
 
 fn is_own(path: &str) -> bool {
-    is_below(PREFIX, path) || is_of_console(path)
+    is_below(PREFIX, path) || is_below(CATCH_PATH, path) || is_of_console(path)
 }
 
 fn is_of_console(path: &str) -> bool {

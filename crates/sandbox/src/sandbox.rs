@@ -1,6 +1,7 @@
 //! The handle of a sandbox, shared by its API and its fault points.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
@@ -20,6 +21,9 @@ use crate::scenario_runs::ScenarioRuns;
 use crate::sockets::Sockets;
 use crate::url_owners::UrlOwners;
 use crate::world_host::WorldHost;
+
+/// The path of the page that catches redirects.
+pub(crate) const CATCH_PATH: &str = "/sandbox/catch";
 
 /// A sandbox. Cheap to clone. It exists before its service, because the service stands on its clock.
 #[derive(Clone, Debug)]
@@ -58,6 +62,8 @@ pub struct Parts {
     pub settler: Option<Settler>,
     /// The base URL of the service for clients.
     pub base_url: String,
+    /// The address that the node listens on.
+    pub address: SocketAddr,
     /// The fixed hosts; `None` without TLS.
     pub fixed_hosts: Option<FixedHosts>,
 }

@@ -147,6 +147,7 @@ impl Node {
                 gateway,
                 settler,
                 base_url: base_url.clone(),
+                address,
                 fixed_hosts: fixed_hosts(&settings, address),
             };
             let surroundings = Surroundings {

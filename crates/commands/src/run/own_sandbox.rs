@@ -39,6 +39,12 @@ impl CommandSandbox {
         let mut command = Command::new(std::env::current_exe().map_err(failed)?);
         command.args(arguments(options)).stdin(Stdio::null()).stdout(Stdio::piped());
         command.stderr(File::create(&log).map_err(failed)?).kill_on_drop(true);
+        // Settings of another sandbox, as `stagedoor env` prints them, are not those of this one.
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("STAGEDOOR_") && name != "STAGEDOOR_TLS_FOLDER" {
+                command.env_remove(name);
+            }
+        }
         // The keys of a terminal end the command, and then this sandbox.
         command.process_group(0);
         end_with_parent(&mut command);

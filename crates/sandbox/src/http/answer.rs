@@ -31,6 +31,16 @@ impl Problem {
         Self::new(StatusCode::BAD_REQUEST, format!("{field}: {rule}"))
     }
 
+    /// The status.
+    pub(crate) fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// What is wrong.
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
     /// Adds content.
     pub(crate) fn with_content(self, content: Value) -> Self {
         Self { content: Some(content), ..self }

@@ -1,6 +1,8 @@
 //! `POST /sandbox/v1/environment`: the settings of a bot.
 
 use axum::extract::State;
+use domain::ClientId;
+use domain::secret::ClientSecret;
 use http::StatusCode;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -8,7 +10,7 @@ use serde::Serialize;
 use super::answer::{Answer, Content, Problem};
 use super::body::JsonBody;
 use super::tokens::{self, SignInFields};
-use crate::sandbox::Sandbox;
+use crate::sandbox::{Parts, Sandbox};
 
 /// The settings of a bot: addresses, an application with its secret, a user with new tokens.
 #[derive(Serialize, JsonSchema)]
@@ -29,8 +31,7 @@ pub(super) struct Environment {
     refresh_token: String,
 }
 
-/// Signs a user in, and collects what a bot needs. An application whose secret the sandbox does not know gets
-/// a further one.
+/// Signs a user in, and collects what a bot needs.
 pub(super) async fn collect(
     State(sandbox): State<Sandbox>,
     JsonBody(wanted): JsonBody<SignInFields>,
@@ -39,15 +40,7 @@ pub(super) async fn collect(
     let parts = sandbox.parts().ok_or_else(starting)?;
     let issued = tokens::sign_in(&parts.service, wanted).await?;
     let client_id = issued.application.client_id.clone();
-    let known = sandbox.client_secrets().remove(client_id.as_str());
-    let secret = match known {
-        Some(secret) => secret,
-        None => {
-            let secret = parts.service.add_secret(&client_id, None).await?;
-            sandbox.remember_client_secret(client_id.to_string(), secret.clone());
-            secret
-        }
-    };
+    let secret = secret_of(&sandbox, parts, &client_id).await?;
     let base_url = parts.base_url.clone();
     Ok(Content(Environment {
         auth_url: format!("{base_url}/account-interlock"),
@@ -60,4 +53,18 @@ pub(super) async fn collect(
         access_token: issued.tokens.access.expose().to_owned(),
         refresh_token: issued.tokens.refresh.expose().to_owned(),
     }))
+}
+
+/// The secret of an application. One whose secret the sandbox does not know gets a further one.
+pub(super) async fn secret_of(
+    sandbox: &Sandbox,
+    parts: &Parts,
+    client_id: &ClientId,
+) -> Result<ClientSecret, Problem> {
+    if let Some(known) = sandbox.client_secrets().remove(client_id.as_str()) {
+        return Ok(known);
+    }
+    let secret = parts.service.add_secret(client_id, None).await?;
+    sandbox.remember_client_secret(client_id.to_string(), secret.clone());
+    Ok(secret)
 }

@@ -1,5 +1,6 @@
 //! The sandbox: its API and its commands.
 
+mod catch;
 mod clock;
 mod console;
 mod deliveries;
