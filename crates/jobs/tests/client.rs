@@ -107,8 +107,9 @@ async fn failures_have_names() {
     check(raw(&long), SendFailure::Protocol).await;
     check(raw(&many), SendFailure::Protocol).await;
 
-    let refused = receiver.url("/");
-    drop(receiver);
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let refused = format!("http://{}/", listener.local_addr().expect("an address"));
+    drop(listener);
     assert_eq!(sender.status(&refused).await, Err(SendFailure::Connect));
     let lost: Resolver = Arc::new(|_| Box::pin(async { Err(io::Error::other("no such name")) }));
     for resolver in [lost, leads_to(&[])] {

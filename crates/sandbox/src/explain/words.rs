@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 const ERRORS: &str = include_str!("../../../../docs/errors.md");
 const CLOSE_REASONS: &str = include_str!("../../../../docs/close-reasons.md");
-const SANDBOX: &str = include_str!("../../../../docs/sandbox/README.md");
+const TIME: &str = include_str!("../../../../docs/sandbox/time.md");
 
 /// A word and its meaning.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub(crate) struct Meaning {
 /// Every word.
 static WORDS: LazyLock<Vec<Meaning>> = LazyLock::new(|| {
     let mut words = Vec::new();
-    for (page, text) in [("errors", ERRORS), ("close-reasons", CLOSE_REASONS), ("sandbox", SANDBOX)] {
+    for (page, text) in [("errors", ERRORS), ("close-reasons", CLOSE_REASONS), ("sandbox", TIME)] {
         rows(text).for_each(|row| words.extend(row.meanings(page)));
     }
     words
