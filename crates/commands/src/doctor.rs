@@ -162,7 +162,7 @@ async fn all(options: &DoctorOptions) -> Result<Vec<CheckReport>, CommandFailure
     for (number, check) in CHECKS.iter().filter(is_wanted).enumerate() {
         let (bot, places) = (bot.clone(), places.clone());
         running.spawn(async move {
-            // Nobody closes the semaphore.
+            // The semaphore is never closed.
             let _place = places.acquire_owned().await;
             report_of(check, &bot).await.map(|report| (number, report))
         });

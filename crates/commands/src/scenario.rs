@@ -172,7 +172,7 @@ async fn run_one(options: &ScenarioRunOptions, stop: impl Future<Output = ()>) -
     verdict(&report, is_quiet)
 }
 
-/// Tells the sandbox what came of the run, for its console. A run is as good without that.
+/// Reports the result of the run to the sandbox, for its console. A failed report does not fail the run.
 async fn tell(target: &Target, report: &ScenarioReport) {
     let run = report.summary();
     let _ = target.call(Method::POST, "/sandbox/v1/runs", Some(&run), Duration::ZERO).await;

@@ -82,7 +82,7 @@ const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_sec
 /// Maximum number of events that wait to be forwarded. Further ones are left out.
 const FORWARDED_MAX: usize = 1_000;
 
-/// Listens until `stop` is ready, or until nobody reads the output.
+/// Listens until `stop` is ready, or until the output is closed.
 ///
 /// # Errors
 /// [`CommandFailure`]; the first session cannot be opened.
@@ -171,7 +171,7 @@ impl<'a> SessionListener<'a> {
         }
     }
 
-    /// Shows events. `false` if nobody reads the output.
+    /// Shows events. `false` if the output is closed.
     async fn receive(&mut self, polled: Polled) -> Result<bool, CommandFailure> {
         let Some(session) = &mut self.session else { return Ok(true) };
         for (name, payload) in &polled.events {
@@ -274,7 +274,7 @@ fn subscribe_failure(event: EventOption, failure: &Failure) -> CommandFailure {
     CommandFailure::Failed(format!("subscribing to {word}: {failure}{hint}"))
 }
 
-/// Prints and forwards an event. `false` if nobody reads the output.
+/// Prints and forwards an event. `false` if the output is closed.
 fn show(options: &SessionListenOptions, forwarder: Option<&Forwarder>, name: &str, payload: &Value) -> bool {
     let event = json!({ "event": name, "data": payload });
     if let Some(forwarder) = forwarder {

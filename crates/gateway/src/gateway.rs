@@ -179,7 +179,7 @@ impl Gateway {
     ) -> Result<Reply, Denied> {
         let (Params { revision, transport, base64, .. }, context) = (params, &self.0.context);
         if session.is_silent() {
-            // The client waits in vain, until it or the node ends the connection.
+            // The request has no answer until the client or the node ends the connection.
             std::future::pending::<()>().await;
         }
         match (request.method(), transport) {

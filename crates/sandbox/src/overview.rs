@@ -48,7 +48,7 @@ pub(crate) struct Overview {
     pub webhooks: Vec<WebhookEntry>,
 }
 
-/// Somebody who can sign in.
+/// A person who can sign in.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PersonEntry {

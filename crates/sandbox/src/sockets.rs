@@ -1,5 +1,5 @@
 //! The fault point of the sockets: records what happens on them, and decides by the fault rules. It knows the
-//! sessions of the node and their subscriptions from what it hears.
+//! sessions of the node and their subscriptions from the calls of the gateway.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,4 @@
-//! The fault point of sockets: what a sandbox hears of the sessions of its node, and what it decides about
+//! The fault point of sockets: what a sandbox learns of the sessions of its node, and what it decides about
 //! their messages. `stagedoor serve` has none.
 
 use std::fmt::Debug;
@@ -8,7 +8,7 @@ use domain::SessionKey;
 use domain::event::Event;
 use domain::session::{SessionChange, SessionOwner};
 
-/// Hears of the sessions of a node, and decides about their messages. The gateway calls it while it holds a
+/// Learns of the sessions of a node, and decides about their messages. The gateway calls it while it holds a
 /// session's lock, so no function waits or calls the gateway.
 pub trait SocketFaultPoint: Debug + Send + Sync {
     /// A session has opened. Its messages follow.

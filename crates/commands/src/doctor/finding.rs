@@ -85,7 +85,7 @@ impl Misdeed {
                  docs/sandbox/doctor.md lists the variables."
             }
             Self::Ended => {
-                "Handle the failure, and go on. A bot should end only when somebody has to sign in again."
+                "Handle the failure, and go on. A bot should end only when a user has to sign in again."
             }
             Self::Refused => "Read the message of the refusal. It names the correction.",
             Self::SubscribedEarly => {
@@ -106,7 +106,7 @@ impl Misdeed {
                  code."
             }
             Self::AcceptedOldTimestamp => {
-                "Refuse a message whose timestamp is more than five minutes off. Somebody may replay it."
+                "Refuse a message whose timestamp is more than five minutes off. An attacker may replay it."
             }
             Self::ReusedSessionUrl => {
                 "Ask for a new session URL before each connection. A URL works once, so turn off the reconnection of \

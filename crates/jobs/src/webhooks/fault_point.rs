@@ -1,4 +1,4 @@
-//! Where a sandbox stands around every attempt: it may change what is sent, and hears of the result.
+//! Where a sandbox stands around every attempt: it may change what is sent, and receives the result.
 //! `stagedoor serve` has no fault point.
 
 use std::time::Duration;

@@ -142,7 +142,7 @@ impl Worker {
         }
     }
 
-    /// Tells the sandbox which attempts were made, with their consequences.
+    /// Reports to the sandbox which attempts were made, with their consequences.
     fn tell(&self, sent: Vec<SentAttempt>, recorded: &[(AttemptKey, Option<Next>)]) {
         let Some(fault_point) = &self.context.fault_point else { return };
         for sent in sent {

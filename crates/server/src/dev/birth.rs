@@ -95,7 +95,7 @@ impl Birth {
     }
 }
 
-/// Tells the sandbox of a node the client secrets, which the store has only as hashes.
+/// Gives the sandbox of a node the client secrets, which the store has only as hashes.
 pub(super) fn remember<'a>(node: &Node, secrets: impl IntoIterator<Item = (&'a String, &'a String)>) {
     let Some(sandbox) = node.sandbox() else { return };
     for (client_id, secret) in secrets {

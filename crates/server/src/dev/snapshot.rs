@@ -57,7 +57,7 @@ impl ClockState {
 pub(super) struct Snapshot {
     /// The world that it was taken of.
     pub world_id: String,
-    /// A copy of the database, which nobody changes.
+    /// A copy of the database, which never changes.
     pub file: PathBuf,
     pub clock: ClockState,
     pub seed: Option<SeedState>,

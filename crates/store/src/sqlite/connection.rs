@@ -54,7 +54,7 @@ const SETUP_CHECKPOINTS: &str = "
 /// A writer and a checkpointer whose file does not outlive the process.
 const SETUP_UNSYNCED: &str = "PRAGMA synchronous = OFF;";
 
-/// A file that is copied from another one. Nobody reads an incomplete copy.
+/// A file that is copied from another one. An incomplete copy is never read.
 const SETUP_COPY: &str = "PRAGMA synchronous = OFF; PRAGMA journal_mode = OFF;";
 
 /// A reader: 1 MiB of cache, and no writing.

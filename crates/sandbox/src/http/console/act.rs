@@ -21,7 +21,7 @@ const FRAGMENT: HeaderName = HeaderName::from_static("console-fragment");
 const CALLABLE: &str = "/sandbox/v1/";
 /// Maximum number of shown happenings of a move of the clock.
 const LINES_MAX: usize = 50;
-/// The values that somebody wants to copy.
+/// The values that have a button to copy them.
 const COPIED: [&str; 8] =
     ["accessToken", "refreshToken", "clientId", "clientSecret", "code", "baseUrl", "operatorKey", "snapshot"];
 

@@ -75,7 +75,7 @@ impl Console {
         status.is_success().then(|| answer["content"].take())
     }
 
-    /// Tells the open pages that a form was sent.
+    /// Notifies the open pages that a form was sent.
     pub fn note_form(&self) {
         self.0.acted.send_modify(|forms| *forms += 1);
     }

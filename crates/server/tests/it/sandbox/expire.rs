@@ -38,7 +38,7 @@ async fn an_access_token_ends_now_and_open_sockets_live_on() {
     sandbox.api.refresh(&demo, refresh).await.assert_refused(401, "INVALID_TOKEN");
     let none = expire(&sandbox, given).await;
     assert_eq!(none.status, 400, "{}", none.text());
-    // Nobody else is meant.
+    // No other session is affected.
     assert_eq!(sandbox.api.me(&sandbox.user(1, "demo").1.access).await.status, 200);
     let records = sandbox.api.operator(Request::get("/sandbox/v1/log?trigger=expire")).await;
     assert!(!records.text().contains(&tokens.access), "{}", records.text());
