@@ -2,7 +2,7 @@
 //!
 //! A worker begins with one attempt at a time. Every 2xx answer doubles its concurrency, and any other
 //! outcome resets it to one. So a receiver that hangs occupies only one attempt of the sender's. While a
-//! sandbox waits for the attempts that are due, the concurrency is at its maximum.
+//! sandbox waits for the attempts that are due, the concurrency is [`PER_WEBHOOK_SETTLING`].
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -22,6 +22,9 @@ use super::fault_point::{AttemptFault, FaultPoint, LATE_MAX, SentAttempt, tamper
 
 /// Maximum number of attempts of one webhook in flight.
 pub const PER_WEBHOOK_MAX: usize = 8;
+/// Attempts of one webhook in flight while a sandbox waits for them. Small test servers queue five
+/// connections. A sixth connection would be tried again a second later.
+const PER_WEBHOOK_SETTLING: usize = 4;
 /// The pause between attempts to record results while the store does not answer.
 const RECORD_RETRY: Duration = Duration::from_millis(500);
 /// How long a message is leased to the node that took it.
@@ -115,8 +118,8 @@ impl Worker {
         for Ended { report, .. } in &ended {
             metrics.ended(&report.outcome);
             self.concurrency = match report.outcome.is_success() {
-                true => (self.concurrency * 2).min(PER_WEBHOOK_MAX),
-                false => least_concurrency(&self.context),
+                true if !self.context.is_settling.load(Relaxed) => (self.concurrency * 2).min(PER_WEBHOOK_MAX),
+                _ => least_concurrency(&self.context),
             };
         }
         let until = ended.iter().map(|ended| ended.leased_until).max().unwrap_or_default();
@@ -156,7 +159,7 @@ impl Worker {
 /// The number of attempts in flight for a webhook that is new or fails. A sandbox that waits for thousands of
 /// retries does not have them made one by one.
 fn least_concurrency(context: &WorkerContext) -> usize {
-    if context.is_settling.load(Relaxed) { PER_WEBHOOK_MAX } else { 1 }
+    if context.is_settling.load(Relaxed) { PER_WEBHOOK_SETTLING } else { 1 }
 }
 
 /// Makes one attempt. Skips it when the lease may end before the answer, because another node then takes the
