@@ -118,7 +118,9 @@ impl Worker {
         for Ended { report, .. } in &ended {
             metrics.ended(&report.outcome);
             self.concurrency = match report.outcome.is_success() {
-                true if !self.context.is_settling.load(Relaxed) => (self.concurrency * 2).min(PER_WEBHOOK_MAX),
+                true if !self.context.is_settling.load(Relaxed) => {
+                    (self.concurrency * 2).min(PER_WEBHOOK_MAX)
+                }
                 _ => least_concurrency(&self.context),
             };
         }

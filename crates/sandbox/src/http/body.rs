@@ -25,7 +25,11 @@ impl<T: DeserializeOwned, S: Sync> FromRequest<S> for JsonBody<T> {
 
 /// Reads a value from JSON.
 pub(super) fn read<T: DeserializeOwned>(bytes: &Bytes) -> Result<T, Problem> {
-    let bytes = if bytes.trim_ascii().is_empty() { b"{}" } else { &bytes[..] };
+    let bytes = bytes.trim_ascii();
+    let bytes = if bytes.is_empty() { b"{}" } else { bytes };
+    if bytes[0] != b'{' {
+        return Err(Problem::invalid("body", "must be a JSON object"));
+    }
     let mut json = serde_json::Deserializer::from_slice(bytes);
     serde_path_to_error::deserialize(&mut json).map_err(|error| {
         let path = error.path().to_string();

@@ -30,7 +30,7 @@ pub(super) async fn profiles() -> Content<Value> {
 /// `POST /sandbox/v1/faults`: adds a rule.
 pub(super) async fn add(State(sandbox): State<Sandbox>, JsonBody(rule): JsonBody<NewRule>) -> Answer<Value> {
     let rule = match sandbox.parts() {
-        Some(node) => checked(rule)?.with_ids(&node.service).await,
+        Some(node) => checked(rule)?.with_ids(&node.service).await?,
         None => checked(rule)?,
     };
     let added = add_rule(&sandbox, rule);

@@ -61,6 +61,20 @@ pub(super) async fn application(service: &Service, field: &str, name: &str) -> R
     Err(unknown(field, "application", name, &of(&|_| true)))
 }
 
+/// The id of a webhook or, for the webhook of an application, the id of the application.
+///
+/// # Errors
+/// As [`channel`].
+pub(super) async fn webhook(service: &Service, field: &str, name: &str) -> Result<String, Problem> {
+    for application in applications(service).await? {
+        let webhook = service.webhook_details(&application.client_id).await;
+        if webhook.is_ok_and(|details| details.webhook.webhook_id.as_str() == name) {
+            return Ok(name.to_owned());
+        }
+    }
+    Ok(self::application(service, field, name).await?.client_id.to_string())
+}
+
 /// The first application, if none is named.
 ///
 /// # Errors

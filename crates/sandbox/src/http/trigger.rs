@@ -48,7 +48,8 @@ const MESSAGE: (&str, &str) = ("message", "the text");
 const EMOJIS: (&str, &str) =
     ("emojis", "emojis in the text, as in {\"smile\":\"https://e.example/smile.png\"}");
 const SESSION: (&str, &str) = ("session", "the key of one session; or user, or client");
-const SESSIONS_OF_USER: (&str, &str) = ("user", "the sessions of this user");
+const SESSIONS_OF_USER: (&str, &str) =
+    ("user", "the sessions of this user; default without session and client: the first person");
 const SESSIONS_OF_CLIENT: (&str, &str) = ("client", "the sessions of this application");
 
 /// The kinds.
@@ -163,15 +164,15 @@ pub(super) const KINDS: &[Kind] = &[
     Kind {
         name: "remove-scope",
         summary: "an application loses a scope",
-        fields: &[CLIENT, ("scope", "the name of the scope; required")],
+        fields: &[CLIENT, ("scope", "the name of the scope; default: its first one")],
         run: |input| Box::pin(access::remove_scope(input)),
     },
     Kind {
         name: "expire",
         summary: "codes, tokens or session URLs end now; the clock stays",
         fields: &[
-            ("what", "code, access-token, refresh-token or session-url; required"),
-            ("user", "those of this user"),
+            ("what", "code, access-token, refresh-token or session-url; default: access-token"),
+            ("user", "those of this user; default without client and token: the first person"),
             ("client", "those of this application"),
             ("token", "the one: a code, a token, or a session URL"),
         ],

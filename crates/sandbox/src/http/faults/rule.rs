@@ -149,21 +149,24 @@ fn check_together(matching: &Matching, effect: &Effect) -> Result<(), Problem> {
 }
 
 impl Rule {
-    /// The rule with the ids of the people, applications and channels that it names. An unknown name stays,
-    /// because it may be the id of what does not exist yet.
-    pub(super) async fn with_ids(mut self, service: &Service) -> Self {
+    /// The rule with the ids of the people, applications, channels and webhooks that it names.
+    ///
+    /// # Errors
+    /// A name is unknown, or the name of several.
+    pub(super) async fn with_ids(mut self, service: &Service) -> Result<Self, Problem> {
         let Matching { client_id, user, channel_id, webhook, .. } = &mut self.matching;
-        for name in [client_id, webhook].into_iter().flatten() {
-            if let Ok(application) = names::application(service, "match.clientId", name).await {
-                *name = application.client_id.to_string();
+        if let Some(name) = client_id {
+            *name = names::application(service, "match.clientId", name).await?.client_id.to_string();
+        }
+        if let Some(name) = webhook {
+            *name = names::webhook(service, "match.webhook", name).await?;
+        }
+        for (field, name) in [("match.user", user), ("match.channelId", channel_id)] {
+            if let Some(name) = name {
+                *name = names::channel(service, field, name).await?.to_string();
             }
         }
-        for name in [user, channel_id].into_iter().flatten() {
-            if let Ok(channel) = names::channel(service, "match.user", name).await {
-                *name = channel.to_string();
-            }
-        }
-        self
+        Ok(self)
     }
 }
 

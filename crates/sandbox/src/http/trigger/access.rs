@@ -28,8 +28,8 @@ pub(super) async fn revoke_consent(input: Input) -> Result<Outcome, Problem> {
 /// An application loses a scope, and so do its consents and tokens.
 pub(super) async fn remove_scope(input: Input) -> Result<Outcome, Problem> {
     let application = input.application("client").await?;
-    let wanted = input.required("scope")?;
     let names: Vec<&str> = application.scopes.iter().map(domain::Scope::name).collect();
+    let wanted = input.text("scope")?.or_else(|| names.first().map(ToString::to_string)).unwrap_or_default();
     if !names.contains(&wanted.as_str()) {
         let rule = format!("must be a scope of {}: {}", application.client_id, names.join(", "));
         return Err(Problem::invalid("scope", rule));
@@ -83,29 +83,16 @@ pub(super) async fn cut_connection(input: Input) -> Result<Outcome, Problem> {
     Ok(outcome(json!({ "sessionKeys": cut, "silent": silent })))
 }
 
-/// The sessions of a call: one by its key, or the connected ones of a user, an application or both.
+/// The sessions of a call: one by its key, or the connected ones of a user, an application or
+/// both.
 async fn sessions(input: &Input) -> Result<Vec<SessionKey>, Problem> {
     if let Some(key) = input.text("session")? {
         let key = SessionKey::stored(key);
         input.service.session_details(&key).await?;
         return Ok(vec![key]);
     }
-    let user = input.text("user")?;
-    let client = input.text("client")?;
-    if user.is_none() && client.is_none() {
-        return Err(Problem::invalid("session", "must be given, or user, or client"));
-    }
-    let filter = SessionFilter {
-        client_id: match client {
-            Some(_) => Some(input.application("client").await?.client_id),
-            None => None,
-        },
-        channel_id: match user {
-            Some(_) => Some(input.streamer("user").await?),
-            None => None,
-        },
-        connected: Some(true),
-    };
+    let (client_id, channel_id) = input.application_and_user().await?;
+    let filter = SessionFilter { client_id, channel_id, connected: Some(true) };
     let page = input.service.list_sessions(filter, SESSIONS_MAX, None).await?;
     Ok(page.sessions.into_iter().map(|session| session.session_key).collect())
 }

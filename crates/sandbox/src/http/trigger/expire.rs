@@ -1,6 +1,5 @@
 //! What ends before its time: codes, tokens and session URLs. The clock stays where it is.
 
-use domain::ClientId;
 use domain::secret::SecretHash;
 use serde_json::{Value, json};
 use service::expire::{ExpireFilter, Expiring};
@@ -18,9 +17,12 @@ const KINDS: [(&str, Expiring); 4] = [
     ("session-url", Expiring::SessionUrl),
 ];
 
+/// The kind that ends if none is named.
+const DEFAULT_KIND: &str = "access-token";
+
 /// Credentials of a kind end: one, or those of a user, an application or both.
 pub(super) async fn expire(input: Input) -> Result<Outcome, Problem> {
-    let what = input.required("what")?;
+    let what = input.text("what")?.unwrap_or_else(|| DEFAULT_KIND.to_owned());
     let kind = KINDS.iter().find(|(name, _)| *name == what).map(|(_, kind)| *kind);
     let names = KINDS.map(|(name, _)| name).join(", ");
     let kind = kind.ok_or_else(|| Problem::invalid("what", format!("must be one of {names}")))?;
@@ -43,17 +45,10 @@ pub(super) async fn expire(input: Input) -> Result<Outcome, Problem> {
 }
 
 async fn filter(input: &Input, kind: Expiring) -> Result<ExpireFilter, Problem> {
-    let (token, user, client) = (input.text("token")?, input.text("user")?, input.text("client")?);
-    if token.is_none() && user.is_none() && client.is_none() {
-        return Err(Problem::invalid("token", "must be given, or user, or client"));
-    }
-    let client_id: Option<ClientId> = match client {
-        Some(_) => Some(input.application("client").await?.client_id),
-        None => None,
-    };
-    let channel_id = match user {
-        Some(_) => Some(input.streamer("user").await?),
-        None => None,
+    let token = input.text("token")?;
+    let (client_id, channel_id) = match token {
+        Some(_) => (input.given_application("client").await?, input.given_streamer("user").await?),
+        None => input.application_and_user().await?,
     };
     let hash = token.map(|token| match kind {
         Expiring::SessionUrl => SecretHash::of(&secret_of(&token)),

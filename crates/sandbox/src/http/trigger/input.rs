@@ -3,7 +3,7 @@
 use domain::application::Application;
 use domain::chat::Emojis;
 use domain::event::EventType;
-use domain::{ChannelId, Language, Refusal};
+use domain::{ChannelId, ClientId, Language, Refusal};
 use gateway::Gateway;
 use serde_json::{Map, Value};
 use service::{Service, SessionFilter};
@@ -39,11 +39,6 @@ impl Input {
             Some(Value::Number(number)) => Ok(Some(number.to_string())),
             Some(_) => Err(Problem::invalid(field, "must be a text")),
         }
-    }
-
-    /// A text that has no default.
-    pub(super) fn required(&self, field: &str) -> Result<String, Problem> {
-        self.text(field)?.ok_or_else(|| Problem::invalid(field, "must be given"))
     }
 
     /// A whole number.
@@ -125,6 +120,37 @@ impl Input {
             Some(name) => names::application(&self.service, field, &name).await,
             None => names::first_application(&self.service, field).await,
         }
+    }
+
+    /// The channel of a field that has no default.
+    pub(super) async fn given_streamer(&self, field: &str) -> Result<Option<ChannelId>, Problem> {
+        match self.text(field)? {
+            Some(name) => names::channel(&self.service, field, &name).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// The application of a field that has no default.
+    pub(super) async fn given_application(&self, field: &str) -> Result<Option<ClientId>, Problem> {
+        match self.text(field)? {
+            Some(name) => {
+                let application = names::application(&self.service, field, &name).await?;
+                Ok(Some(application.client_id))
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// The application `client` and the user `user` of a call; the first person if neither is given.
+    pub(super) async fn application_and_user(
+        &self,
+    ) -> Result<(Option<ClientId>, Option<ChannelId>), Problem> {
+        let client_id = self.given_application("client").await?;
+        let user = match client_id {
+            Some(_) => self.given_streamer("user").await?,
+            None => Some(self.streamer("user").await?),
+        };
+        Ok((client_id, user))
     }
 
     /// The number of connected sessions of this node that are subscribed to an event of a channel.

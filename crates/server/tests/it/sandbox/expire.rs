@@ -38,7 +38,11 @@ async fn an_access_token_ends_now_and_open_sockets_live_on() {
     sandbox.api.refresh(&demo, refresh).await.assert_refused(401, "INVALID_TOKEN");
     let none = expire(&sandbox, given).await;
     assert_eq!(none.status, 400, "{}", none.text());
-    // No other session is affected.
+    // Without fields the access tokens of the first person end.
+    let access = refreshed["accessToken"].as_str().expect("a token");
+    assert_eq!(expire(&sandbox, json!({})).await.content()["what"], "access-token");
+    sandbox.api.me(access).await.assert_refused(401, "INVALID_TOKEN");
+    // No other user is affected.
     assert_eq!(sandbox.api.me(&sandbox.user(1, "demo").1.access).await.status, 200);
     let records = sandbox.api.operator(Request::get("/sandbox/v1/log?trigger=expire")).await;
     assert!(!records.text().contains(&tokens.access), "{}", records.text());
@@ -63,9 +67,9 @@ async fn a_code_and_a_session_url_end_now() {
     assert!(Socket::connect(url).await.is_err());
 
     for (body, field) in [
-        (json!({}), "what"),
         (json!({ "what": "consent", "user": "haneul" }), "what"),
-        (json!({ "what": "code" }), "token"),
+        // The first person has no code.
+        (json!({ "what": "code" }), "what"),
         (json!({ "what": "code", "token": "unknown" }), "token"),
         (json!({ "what": "code", "user": "nobody" }), "user"),
         (json!({ "what": "code", "client": "none" }), "client"),
