@@ -91,8 +91,8 @@ struct MatchOptions {
     /// The channel of the event, by id, login or name.
     #[arg(long, value_name = "CHANNEL")]
     channel: Option<String>,
-    /// The webhook, by its id or by the id or name of its application. It goes with --tamper, --duplicate and
-    /// --late.
+    /// The webhook, by its id or by the id or name of its application. It goes with --tamper, --cut,
+    /// --duplicate and --late.
     #[arg(long, value_name = "WEBHOOK")]
     webhook: Option<String>,
 }
@@ -126,7 +126,8 @@ struct EffectOptions {
     /// The request waits for this long.
     #[arg(long, value_name = "DURATION")]
     delay: Option<String>,
-    /// The connection ends, `before` or `after` the request or the message takes effect.
+    /// The connection ends, `before` or `after` the request or the message takes effect. With --webhook the
+    /// message is not sent, or the receiver's answer is lost.
     #[arg(long, value_name = "MOMENT")]
     cut: Option<String>,
     /// Half of the answer arrives, or this many bytes.
@@ -138,7 +139,7 @@ struct EffectOptions {
     /// The message is sent twice.
     #[arg(long)]
     duplicate: bool,
-    /// The message is sent after the session's next one.
+    /// The message is sent after the session's next one, or after 2 seconds if none comes.
     #[arg(long)]
     reorder: bool,
     /// The message is sent this much later. Others overtake it.

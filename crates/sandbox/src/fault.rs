@@ -113,7 +113,7 @@ pub(crate) enum MessageEffect {
     Drop,
     /// The message is sent twice.
     Duplicate,
-    /// The message is sent after the session's next one.
+    /// The message is sent after the session's next one, or alone if none comes in time.
     Reorder,
     /// The message is sent later. Others overtake it.
     Late(Duration),
@@ -134,6 +134,8 @@ impl Effect {
             Self::Attempt(AttemptFault::WrongSignature) => json!({ "tamper": "signature" }),
             Self::Attempt(AttemptFault::OldTimestamp) => json!({ "tamper": "timestamp" }),
             Self::Attempt(AttemptFault::ChangedBody) => json!({ "tamper": "body" }),
+            Self::Attempt(AttemptFault::NotSent) => json!({ "cut": Moment::Before }),
+            Self::Attempt(AttemptFault::AnswerLost) => json!({ "cut": Moment::After }),
             Self::Attempt(AttemptFault::Duplicate) => json!({ "duplicate": true }),
             Self::Attempt(AttemptFault::Late(span)) => json!({ "late": span_text(*span) }),
             Self::Network(_) => Value::Null,

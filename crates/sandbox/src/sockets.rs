@@ -10,13 +10,15 @@ use domain::session::{ChangeKind, SessionOwner, Subscription};
 use domain::{Profile, SessionKey};
 use serde_json::{Map, Value, json};
 use service::SandboxClock;
-use service::fault_points::{Direction, Packet, SocketFaultPoint, SystemMessage, Verdict};
+use service::fault_points::{Direction, MessageAction, Packet, SocketFaultPoint, SystemMessage};
 
 use crate::fault::{Facts, Matching, MessageEffect, Moment, Subject};
 use crate::fault_rules::FaultRules;
 use crate::frame;
 use crate::log::{Log, NewRecord, RecordKind};
 
+/// How long a reordered message waits for the session's next one.
+pub(crate) const REORDER_WAIT_MAX: Duration = Duration::from_secs(2);
 /// Maximum number of ended sessions that are remembered.
 const ENDED_MAX: usize = 50;
 
@@ -50,8 +52,8 @@ struct OpenSession {
 }
 
 /// A decision about a message, for its record.
-struct Judged {
-    verdict: Verdict,
+struct Evaluation {
+    action: MessageAction,
     /// Why the message is not sent now.
     missed: Option<String>,
     /// The rule that affects it.
@@ -100,11 +102,16 @@ impl Sockets {
     }
 
     /// Decides about a message, and remembers what it does to the session.
-    fn judge(&self, session: Option<&mut OpenSession>, event: &str, channel_id: Option<&str>) -> Judged {
-        let send = Judged { verdict: Verdict::Send, missed: None, rule: None };
+    fn evaluate(
+        &self,
+        session: Option<&mut OpenSession>,
+        event: &str,
+        channel_id: Option<&str>,
+    ) -> Evaluation {
+        let send = Evaluation { action: MessageAction::Send, missed: None, rule: None };
         let Some(session) = session else { return send };
         if let Some(by) = &session.silenced_by {
-            return Judged { missed: Some(format!("silent since {by}")), ..send };
+            return Evaluation { missed: Some(format!("silent since {by}")), ..send };
         }
         let subject = Subject::Message { event, channel_id, is_awaited: session.holds_back };
         let facts = Facts { client_id: Some(&session.client_id), user: session.user.as_deref(), subject };
@@ -112,7 +119,7 @@ impl Sockets {
             session.holds_back = false;
             return send;
         };
-        let (verdict, missed) = verdict(effect);
+        let (action, missed) = action(effect);
         match effect {
             MessageEffect::Reorder => session.holds_back = true,
             MessageEffect::Silence => session.silenced_by = Some(rule.clone()),
@@ -120,7 +127,7 @@ impl Sockets {
             _ => {}
         }
         let missed = missed.map(|missed| format!("{missed} by {rule}"));
-        Judged { verdict, missed, rule: Some((rule, effect)) }
+        Evaluation { action, missed, rule: Some((rule, effect)) }
     }
 
     fn record_fault(&self, (rule, effect): &(String, MessageEffect), about: Map<String, Value>) {
@@ -131,17 +138,21 @@ impl Sockets {
 }
 
 /// What the gateway does, and why the session misses the message for now.
-fn verdict(effect: MessageEffect) -> (Verdict, Option<String>) {
+fn action(effect: MessageEffect) -> (MessageAction, Option<String>) {
     let missed = |why: &str| Some(why.to_owned());
     match effect {
-        MessageEffect::Drop => (Verdict::Drop, missed("dropped")),
-        MessageEffect::Duplicate => (Verdict::Duplicate, None),
-        MessageEffect::Reorder => (Verdict::Reorder, missed("sent after the next message")),
-        MessageEffect::Late(by) => (Verdict::Late(by), Some(format!("sent {} ms late", by.as_millis()))),
-        MessageEffect::Silence => (Verdict::Silence, missed("silenced")),
-        MessageEffect::Close(reason) => (Verdict::Close(reason.as_str()), missed("closed")),
-        MessageEffect::Cut(Moment::Before) => (Verdict::CutBefore, missed("cut")),
-        MessageEffect::Cut(Moment::After) => (Verdict::CutAfter, None),
+        MessageEffect::Drop => (MessageAction::Drop, missed("dropped")),
+        MessageEffect::Duplicate => (MessageAction::Duplicate, None),
+        MessageEffect::Reorder => {
+            (MessageAction::Reorder(REORDER_WAIT_MAX), missed("sent after the next message"))
+        }
+        MessageEffect::Late(by) => {
+            (MessageAction::Late(by), Some(format!("sent {} ms late", by.as_millis())))
+        }
+        MessageEffect::Silence => (MessageAction::Silence, missed("silenced")),
+        MessageEffect::Close(reason) => (MessageAction::Close(reason.as_str()), missed("closed")),
+        MessageEffect::Cut(Moment::Before) => (MessageAction::CutBefore, missed("cut")),
+        MessageEffect::Cut(Moment::After) => (MessageAction::CutAfter, None),
     }
 }
 
@@ -221,30 +232,30 @@ impl SocketFaultPoint for Sockets {
         self.record_frame(session, fields_of(json!({ "event": "opened" })));
     }
 
-    fn on_event(&self, event: &Event, subscribers: &[SessionKey]) -> Vec<Verdict> {
+    fn on_event(&self, event: &Event, subscribers: &[SessionKey]) -> Vec<MessageAction> {
         let (name, channel) = (event.event_type().name(), event.channel_id.as_str());
         let mut sessions = self.sessions();
         let subscription =
             Subscription { event_type: event.event_type(), channel_id: event.channel_id.clone() };
         let mut missed = sessions.missing(&subscription);
-        let (mut verdicts, mut delivered, mut faults) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut actions, mut delivered, mut faults) = (Vec::new(), Vec::new(), Vec::new());
         for key in subscribers {
             let mut session = sessions.open.get_mut(key.as_str());
-            let judged = self.judge(session.as_deref_mut(), name, Some(channel));
+            let evaluation = self.evaluate(session.as_deref_mut(), name, Some(channel));
             let mut fields = session.map(|session| session.fields(key.as_str())).unwrap_or_default();
-            if let Some(rule) = judged.rule {
+            if let Some(rule) = evaluation.rule {
                 let mut about = fields.clone();
                 about.extend(fields_of(json!({ "event": name, "channelId": channel })));
                 faults.push((rule, about));
             }
-            match judged.missed {
+            match evaluation.missed {
                 None => delivered.push(key.clone()),
                 Some(why) => {
                     fields.insert("why".to_owned(), why.into());
                     missed.push(Value::Object(fields));
                 }
             }
-            verdicts.push(judged.verdict);
+            actions.push(evaluation.action);
         }
         // The frames of the event follow its record.
         self.record(
@@ -261,10 +272,10 @@ impl SocketFaultPoint for Sockets {
         for (rule, about) in faults {
             self.record_fault(&rule, about);
         }
-        verdicts
+        actions
     }
 
-    fn on_system(&self, session: &SessionKey, message: SystemMessage<'_>) -> Verdict {
+    fn on_system(&self, session: &SessionKey, message: SystemMessage<'_>) -> MessageAction {
         let mut sessions = self.sessions();
         let mut open = sessions.open.get_mut(session.as_str());
         let (kind, channel_id) = match message {
@@ -277,14 +288,14 @@ impl SocketFaultPoint for Sockets {
             }
         };
         let event = format!("SYSTEM/{kind}");
-        let judged = self.judge(open.as_deref_mut(), &event, channel_id);
-        if let Some(rule) = judged.rule {
+        let evaluation = self.evaluate(open.as_deref_mut(), &event, channel_id);
+        if let Some(rule) = evaluation.rule {
             let mut about = open.map(|open| open.fields(session.as_str())).unwrap_or_default();
             about.insert("event".to_owned(), event.into());
             about.extend(channel_id.map(|channel| ("channelId".to_owned(), channel.into())));
             self.record_fault(&rule, about);
         }
-        judged.verdict
+        evaluation.action
     }
 
     fn on_packet(&self, session: &SessionKey, direction: Direction, packet: Packet<'_>) {
@@ -301,6 +312,12 @@ impl SocketFaultPoint for Sockets {
         let sessions = self.sessions();
         let open = sessions.open.get(session.as_str())?;
         self.rules.latency(&open.client_id, open.user.as_deref())
+    }
+
+    fn on_wait_over(&self, session: &SessionKey) {
+        if let Some(session) = self.sessions().open.get_mut(session.as_str()) {
+            session.holds_back = false;
+        }
     }
 
     fn on_end(&self, session: &SessionKey, reason: &'static str) {

@@ -14,17 +14,21 @@ pub trait SocketFaultPoint: Debug + Send + Sync {
     /// A session has opened. Its messages follow.
     fn on_open(&self, session: &SessionKey, owner: &SessionOwner);
 
-    /// An event is about to be sent to its subscribers. Returns a verdict for each of them, in their order.
-    fn on_event(&self, event: &Event, subscribers: &[SessionKey]) -> Vec<Verdict>;
+    /// An event is about to be sent to its subscribers. Returns an action for each of them, in their order.
+    fn on_event(&self, event: &Event, subscribers: &[SessionKey]) -> Vec<MessageAction>;
 
     /// A SYSTEM message is about to be sent to a session.
-    fn on_system(&self, session: &SessionKey, message: SystemMessage<'_>) -> Verdict;
+    fn on_system(&self, session: &SessionKey, message: SystemMessage<'_>) -> MessageAction;
 
     /// A packet is sent to a session, or has arrived from it.
     fn on_packet(&self, session: &SessionKey, direction: Direction, packet: Packet<'_>);
 
-    /// How long the network holds a packet back on its way to a session. Later packets do not overtake it.
+    /// How long the network holds bytes back on their way to a session or from it. Later bytes of the same
+    /// way do not overtake them.
     fn latency(&self, session: &SessionKey) -> Option<Duration>;
+
+    /// A reordered message is sent now, because no other message came in time.
+    fn on_wait_over(&self, session: &SessionKey);
 
     /// A session has ended, for the reason of this name.
     fn on_end(&self, session: &SessionKey, reason: &'static str);
@@ -61,15 +65,15 @@ pub enum Packet<'a> {
 
 /// What happens to a message on its way to one session.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum MessageAction {
     /// It is sent.
     Send,
     /// It is not sent.
     Drop,
     /// It is sent twice.
     Duplicate,
-    /// It is sent after the session's next message.
-    Reorder,
+    /// It is sent after the session's next message, or after this time if none comes.
+    Reorder(Duration),
     /// It is sent after this time. Later messages overtake it.
     Late(Duration),
     /// Nothing is sent any more, and nothing that arrives is read. The connection stays.

@@ -33,7 +33,7 @@ pub(super) enum Effect {
     /// Write a batch to the subscribers of its channel, and report the duration.
     Write { channel: Slot, members: Vec<Slot>, batch: Batch },
     /// Send an event to the subscribers of its channel as a fault point decides.
-    Judge { members: Vec<Slot>, event: Arc<Encoded> },
+    Evaluate { members: Vec<Slot>, event: Arc<Encoded> },
     /// Send the SYSTEM message about a change.
     Send { member: Slot, change: SessionChange },
     /// Check the deadlines of a session, and report the next one.
@@ -50,7 +50,7 @@ pub(super) enum Effect {
 pub(super) struct Shard<S> {
     interest_of: InterestOf,
     /// A fault point decides about each event of each session, so events are not batched.
-    is_judged: bool,
+    has_fault_point: bool,
     /// The node's count of changes whose session was not found in any shard.
     unmatched_changes: Arc<AtomicU64>,
     index: Index<SessionKey, Member<S>, Pacing>,
@@ -83,10 +83,14 @@ struct Member<S> {
 }
 
 impl<S: Clone> Shard<S> {
-    pub(super) fn new(unmatched_changes: Arc<AtomicU64>, interest_of: InterestOf, is_judged: bool) -> Self {
+    pub(super) fn new(
+        unmatched_changes: Arc<AtomicU64>,
+        interest_of: InterestOf,
+        has_fault_point: bool,
+    ) -> Self {
         Self {
             interest_of,
-            is_judged,
+            has_fault_point,
             unmatched_changes,
             index: Index::new(),
             timers: Timers::default(),
@@ -300,8 +304,8 @@ impl<S: Clone> Shard<S> {
     }
 
     fn on_event(&mut self, event: Arc<Encoded>) {
-        if self.is_judged {
-            return self.on_judged_event(event);
+        if self.has_fault_point {
+            return self.on_evaluated_event(event);
         }
         let Some(channel) = self.index.channel(&event.event.channel_id) else { return };
         let event_type = event.event.event_type();
@@ -328,11 +332,11 @@ impl<S: Clone> Shard<S> {
     }
 
     /// Reports an event also when it has no subscriber.
-    fn on_judged_event(&mut self, event: Arc<Encoded>) {
+    fn on_evaluated_event(&mut self, event: Arc<Encoded>) {
         let channel = self.index.channel(&event.event.channel_id);
         let subscribers = channel.map(|channel| self.index.subscribers(channel, event.event.event_type()));
         let members = subscribers.unwrap_or_default().to_vec();
-        self.effects.push(Effect::Judge { members, event });
+        self.effects.push(Effect::Evaluate { members, event });
     }
 
     /// Ends a round: writes its batches, and those whose cooldown is over.

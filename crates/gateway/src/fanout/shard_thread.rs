@@ -44,8 +44,8 @@ impl ShardThread {
         let thread = |Inbox { pending_joins, commands }| {
             let service = context.service.clone();
             let interest_of = Box::new(move |channel: &_| service.interest(channel));
-            let is_judged = context.service.socket_faults().is_some();
-            let shard = Shard::new(shards.unmatched_counter(), interest_of, is_judged);
+            let has_fault_point = context.service.socket_faults().is_some();
+            let shard = Shard::new(shards.unmatched_counter(), interest_of, has_fault_point);
             let (context, catch_ups) = (context.clone(), catch_ups.clone());
             Self { context, catch_ups, pending_joins, commands, shard }
         };
@@ -109,7 +109,7 @@ impl ShardThread {
     fn run_effect(&mut self, effect: Effect) {
         match effect {
             Effect::Write { channel, members, batch } => self.write(channel, &members, &batch),
-            Effect::Judge { members, event } => self.judge(&members, &event),
+            Effect::Evaluate { members, event } => self.evaluate(&members, &event),
             Effect::Send { member, change } => {
                 let now = self.context.now_ms();
                 let session = self.shard.session(member);
@@ -174,18 +174,18 @@ impl ShardThread {
     }
 
     /// Sends an event to sessions, to each as the fault point decides.
-    fn judge(&mut self, members: &[Slot], event: &Encoded) {
+    fn evaluate(&mut self, members: &[Slot], event: &Encoded) {
         let context = self.context.clone();
         let Some(point) = context.service.socket_faults() else { return };
         let session_of = |member: &Slot| Some((*member, self.shard.session(*member)?.clone()));
         let subscribers: Vec<(Slot, Arc<Session>)> = members.iter().filter_map(session_of).collect();
         let keys: Vec<SessionKey> = subscribers.iter().map(|(_, session)| session.key().clone()).collect();
-        let verdicts = point.on_event(&event.event, &keys);
+        let actions = point.on_event(&event.event, &keys);
         add(&context.counters.deliveries, subscribers.len());
         let now = context.now_ms();
-        for ((member, session), verdict) in subscribers.into_iter().zip(verdicts) {
+        for ((member, session), action) in subscribers.into_iter().zip(actions) {
             let frame = event.frame(session.profile(), &context.counters);
-            if session.deliver_judged(frame.websocket(), verdict, now) {
+            if session.deliver_with(frame.websocket(), action, now) {
                 self.check_deadlines(member);
             }
         }

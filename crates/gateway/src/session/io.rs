@@ -4,7 +4,7 @@ use std::io;
 use std::task::{Context as TaskContext, Poll, Waker};
 
 use bytes::Bytes;
-use service::fault_points::{SystemMessage, Verdict};
+use service::fault_points::{MessageAction, SystemMessage};
 use socketio::{CloseReason, Decoder, Frame, Framing, Millis, payload};
 use tokio::net::TcpStream;
 
@@ -61,6 +61,11 @@ impl Io {
     /// The fault point of the session.
     pub(super) fn tap(&self) -> Option<&Tap> {
         self.tap.as_deref()
+    }
+
+    /// Holds bytes of the peer back, as the network of its rule does. Returns `false` if they have arrived.
+    pub(super) fn hold_received(&mut self, bytes: &[u8], now: Millis) -> bool {
+        self.tap.as_mut().is_some_and(|tap| tap.hold_received(bytes, now))
     }
 
     /// Whether nothing is sent and nothing is read any more.
@@ -194,41 +199,41 @@ impl Io {
         bytes: &Bytes,
         now: Millis,
     ) -> bool {
-        let verdict = self.tap.as_ref().map_or(Verdict::Send, |tap| tap.on_system(message));
-        self.send_judged(context, bytes, verdict, now)
+        let action = self.tap.as_ref().map_or(MessageAction::Send, |tap| tap.on_system(message));
+        self.send_with(context, bytes, action, now)
     }
 
     /// Carries out what a fault point decided about a message. Returns what [`send`](Self::send) does.
-    pub(super) fn send_judged(
+    pub(super) fn send_with(
         &mut self,
         context: &Context,
         bytes: &Bytes,
-        verdict: Verdict,
+        action: MessageAction,
         now: Millis,
     ) -> bool {
         let max = context.config.queue_messages_max;
-        let passage = match (verdict, &mut self.tap) {
-            (Verdict::Send, _) | (_, None) => return self.send_message(context, bytes, now),
-            (Verdict::Duplicate, _) => {
+        let passage = match (action, &mut self.tap) {
+            (MessageAction::Send, _) | (_, None) => return self.send_message(context, bytes, now),
+            (MessageAction::Duplicate, _) => {
                 let is_first = self.send(context, bytes, 1, now);
                 return self.send_message(context, bytes, now) || is_first;
             }
-            (Verdict::Drop, _) => Passage::Later,
-            (Verdict::Reorder, Some(tap)) => tap.reorder(bytes, max),
-            (Verdict::Late(by), Some(tap)) => tap.delay(bytes, by, now, max),
-            (Verdict::Silence, _) => {
+            (MessageAction::Drop, _) => Passage::Later,
+            (MessageAction::Reorder(within), Some(tap)) => tap.reorder(bytes, within, now, max),
+            (MessageAction::Late(by), Some(tap)) => tap.delay(bytes, by, now, max),
+            (MessageAction::Silence, _) => {
                 self.silence(context);
                 Passage::Later
             }
-            (Verdict::Close(name), _) => {
+            (MessageAction::Close(name), _) => {
                 self.end(CloseReason::from_name(name).unwrap_or(CloseReason::InternalError));
                 Passage::Later
             }
-            (Verdict::CutBefore, _) => {
+            (MessageAction::CutBefore, _) => {
                 self.cut();
                 Passage::Later
             }
-            (Verdict::CutAfter, _) => {
+            (MessageAction::CutAfter, _) => {
                 self.send_message(context, bytes, now);
                 self.cut();
                 Passage::Later
@@ -244,16 +249,27 @@ impl Io {
         reordered.iter().fold(is_first, |is_first, bytes| self.send(context, bytes, 1, now) || is_first)
     }
 
-    /// Sends bytes that are due.
-    pub(super) fn send_late(&mut self, context: &Context, late: &LateBytes, now: Millis) {
-        let Some(tap) = &mut self.tap else { return };
-        tap.on_due(late.stage);
-        let is_silent = tap.is_silent;
-        self.pending.watch |= match late.stage {
-            Stage::Judged => self.send_message(context, &late.bytes, now),
-            Stage::Arrived if is_silent => false,
-            Stage::Arrived => self.on_passage(context, Passage::Now, &late.bytes, now),
-        };
+    /// Sends bytes that are due. Returns those of the peer, which have arrived now.
+    pub(super) fn send_late(&mut self, context: &Context, late: LateBytes, now: Millis) -> Option<Bytes> {
+        let tap = self.tap.as_mut()?;
+        tap.on_due(&late);
+        let LateBytes { due, bytes, stage } = late;
+        match stage {
+            Stage::Delayed => self.pending.watch |= self.send_message(context, &bytes, now),
+            Stage::Overdue => {
+                for bytes in tap.take_overdue(due) {
+                    self.pending.watch |= self.send(context, &bytes, 1, now);
+                }
+            }
+            Stage::Sent if tap.is_silent => {}
+            Stage::Sent => self.pending.watch |= self.on_passage(context, Passage::Now, &bytes, now),
+            Stage::Received => {
+                // The session's task may have stopped reading.
+                self.wake();
+                return Some(bytes);
+            }
+        }
+        None
     }
 
     /// Sends and reads nothing any more. The connection stays. Only a session with a fault point does that.
@@ -345,6 +361,9 @@ impl Io {
         scratch: &mut [u8],
     ) -> Poll<Result<usize, CloseReason>> {
         let Some(stream) = self.link.stream() else { return Poll::Pending };
+        if self.tap.as_ref().is_some_and(|tap| tap.is_full_of_received()) {
+            return Poll::Pending;
+        }
         let read = std::task::ready!(stream.poll_read_ready(cx)).and_then(|()| stream.try_read(scratch));
         Poll::Ready(match read {
             Ok(0) => Err(CloseReason::TransportClosed),

@@ -21,7 +21,7 @@ use domain::session::SessionChange;
 use domain::system_message::{self, SYSTEM};
 use domain::{Profile, SessionKey};
 use service::Clock;
-use service::fault_points::{SystemMessage, Verdict};
+use service::fault_points::{MessageAction, SystemMessage};
 use service::sessions::ConnectedSession;
 use socketio::{CloseReason, Framing, Millis, Revision, packet};
 use tokio::net::TcpStream;
@@ -129,8 +129,8 @@ impl Session {
     }
 
     /// Sends an event as a fault point decided. Returns what [`deliver`](Self::deliver) does.
-    pub(crate) fn deliver_judged(&self, bytes: &Bytes, verdict: Verdict, now: Millis) -> bool {
-        self.lock().io.send_judged(&self.context, bytes, verdict, now)
+    pub(crate) fn deliver_with(&self, bytes: &Bytes, action: MessageAction, now: Millis) -> bool {
+        self.lock().io.send_with(&self.context, bytes, action, now)
     }
 
     /// Sends and reads nothing any more. Only a session with a fault point does that.
@@ -195,7 +195,7 @@ impl Session {
     }
 }
 
-/// Sends late bytes when they are due, as long as the session exists.
+/// Sends or processes late bytes when they are due, as long as the session exists.
 async fn send_late(session: Weak<Session>, clock: Clock, mut late: mpsc::UnboundedReceiver<LateBytes>) {
     let (mut waiting, mut count) = (BTreeMap::new(), 0_u64);
     loop {
@@ -211,7 +211,7 @@ async fn send_late(session: Weak<Session>, clock: Clock, mut late: mpsc::Unbound
                 let Some(session) = session.upgrade() else { return };
                 if let Some((_, bytes)) = waiting.pop_first() {
                     let now = session.context.now_ms();
-                    session.lock().io.send_late(&session.context, &bytes, now);
+                    session.lock().on_late(session.call(now), bytes);
                 }
             }
         }

@@ -15,7 +15,7 @@ use super::io::{Io, Wakeup};
 use super::link::{Link, RawStream};
 use super::polling::{Polling, packets};
 use super::sid::Sid;
-use super::tap::Tap;
+use super::tap::{LateBytes, Tap};
 use crate::config::SCRATCH_BYTES;
 use crate::context::Context;
 
@@ -115,7 +115,9 @@ impl State {
         let RawStream { stream, held, read } = stream;
         self.io.push_front(call.context, held, call.now);
         self.io.link_websocket(call.context, stream, call.now);
-        self.feed(call, &mut read.to_vec());
+        if !read.is_empty() {
+            self.receive(call, &mut read.to_vec());
+        }
     }
 
     /// Reads and writes. Returns ready when the session's task has a command to send.
@@ -139,11 +141,29 @@ impl State {
         }
         SCRATCH.with_borrow_mut(|scratch| {
             match ready!(self.io.poll_read(cx, scratch)) {
-                Ok(read) => self.feed(call, &mut scratch[..read]),
+                Ok(0) => {}
+                Ok(read) => self.receive(call, &mut scratch[..read]),
+                Err(CloseReason::TransportClosed) if self.io.hold_received(&[], call.now) => {}
                 Err(reason) => self.io.end(reason),
             }
             Poll::Ready(())
         })
+    }
+
+    /// Takes bytes of the websocket. The network of a sandbox may hold them back.
+    fn receive(&mut self, call: Call<'_>, input: &mut [u8]) {
+        if !self.io.hold_received(input, call.now) {
+            self.feed(call, input);
+        }
+    }
+
+    /// Sends or processes bytes that are due.
+    pub(super) fn on_late(&mut self, call: Call<'_>, late: LateBytes) {
+        let Some(received) = self.io.send_late(call.context, late, call.now) else { return };
+        match received.is_empty() {
+            true => self.io.end(CloseReason::TransportClosed),
+            false => self.feed(call, &mut received.to_vec()),
+        }
     }
 
     /// Decodes bytes of the websocket and processes its messages.

@@ -5,13 +5,16 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use domain::SessionKey;
-use service::fault_points::{Direction, Packet, SocketFaultPoint, SystemMessage, Verdict};
+use service::fault_points::{Direction, MessageAction, Packet, SocketFaultPoint, SystemMessage};
 use socketio::Millis;
 use tokio::sync::mpsc;
 
 use super::send_queue::text_packets;
 
-/// Bytes that are sent later.
+/// Maximum number of bytes from the peer that the network holds back. More are not read from the socket.
+const RECEIVED_BYTES_MAX: usize = 256 * 1024;
+
+/// Bytes that are sent or processed later.
 pub(crate) struct LateBytes {
     /// When, on the monotonic clock.
     pub(crate) due: Duration,
@@ -22,10 +25,14 @@ pub(crate) struct LateBytes {
 /// What late bytes have already waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// A message that a verdict made late. The network's latency follows.
-    Judged,
-    /// Bytes that the network has held back.
-    Arrived,
+    /// A message that an action made late. The network's latency follows.
+    Delayed,
+    /// A message that waited for its successor, which did not come.
+    Overdue,
+    /// Bytes to the peer that the network has held back.
+    Sent,
+    /// Bytes of the peer that the network has held back. No bytes are the end of its stream.
+    Received,
 }
 
 /// What becomes of bytes on their way to the peer.
@@ -46,15 +53,46 @@ pub(super) struct Tap {
     late: mpsc::UnboundedSender<LateBytes>,
     /// Number of held and late messages.
     waiting: usize,
-    /// Number of packets that the network holds back, and when the last of them arrives.
-    in_line: usize,
-    line_end: Duration,
-    /// Messages that follow the next one.
-    reordered: Vec<Bytes>,
+    /// What the network holds back on the way to the peer.
+    outgoing: Line,
+    /// What the network holds back on the way from the peer.
+    incoming: Line,
+    /// Whether the end of the peer's stream is held back.
+    has_end: bool,
+    /// Messages that follow the next one, and when they are sent without it.
+    reordered: Vec<(Duration, Bytes)>,
     /// Nothing is sent and nothing is read any more.
     pub(super) is_silent: bool,
     /// The connection ends without a goodbye.
     pub(super) is_cut: bool,
+}
+
+/// One way of a network, which keeps the order.
+#[derive(Default)]
+struct Line {
+    /// Number of waiting items.
+    items: usize,
+    bytes: usize,
+    /// When the last of them arrives.
+    end: Duration,
+}
+
+impl Line {
+    /// When an item arrives, with the network's latency; `None` if nothing holds it back.
+    fn due(&mut self, latency: Option<Duration>, bytes: usize, now: Millis) -> Option<Duration> {
+        if latency.is_none() && self.items == 0 {
+            return None;
+        }
+        self.end = self.end.max(Duration::from_millis(now) + latency.unwrap_or_default());
+        self.items += 1;
+        self.bytes += bytes;
+        Some(self.end)
+    }
+
+    fn on_due(&mut self, bytes: usize) {
+        self.items = self.items.saturating_sub(1);
+        self.bytes = self.bytes.saturating_sub(bytes);
+    }
 }
 
 impl Tap {
@@ -69,8 +107,9 @@ impl Tap {
             key,
             late,
             waiting: 0,
-            in_line: 0,
-            line_end: Duration::ZERO,
+            outgoing: Line::default(),
+            incoming: Line::default(),
+            has_end: false,
             reordered: Vec::new(),
             is_silent: false,
             is_cut: false,
@@ -78,7 +117,7 @@ impl Tap {
         (Box::new(tap), receiver)
     }
 
-    pub(super) fn on_system(&self, message: SystemMessage<'_>) -> Verdict {
+    pub(super) fn on_system(&self, message: SystemMessage<'_>) -> MessageAction {
         self.point.on_system(&self.key, message)
     }
 
@@ -99,20 +138,33 @@ impl Tap {
         if self.is_silent {
             return Passage::Later;
         }
-        let latency = match self.point.latency(&self.key) {
-            Some(latency) => latency,
-            None if self.in_line > 0 => Duration::ZERO,
-            None => return Passage::Now,
+        match self.outgoing.due(self.point.latency(&self.key), bytes.len(), now) {
+            Some(due) => self.send_at(due, bytes, Stage::Sent, waiting_max),
+            None => Passage::Now,
+        }
+    }
+
+    /// Holds bytes of the peer back, as the network does. No bytes are the end of its stream. Returns `false`
+    /// if they have arrived.
+    pub(super) fn hold_received(&mut self, bytes: &[u8], now: Millis) -> bool {
+        let Some(due) = self.incoming.due(self.point.latency(&self.key), bytes.len(), now) else {
+            return false;
         };
-        let due = self.line_end.max(Duration::from_millis(now) + latency);
-        self.in_line += 1;
-        self.line_end = due;
-        self.send_at(due, bytes, Stage::Arrived, waiting_max)
+        self.has_end |= bytes.is_empty();
+        // The task that processes late bytes lives as long as the session.
+        let _ =
+            self.late.send(LateBytes { due, bytes: Bytes::copy_from_slice(bytes), stage: Stage::Received });
+        true
+    }
+
+    /// Whether nothing more is read from the socket for now.
+    pub(super) fn is_full_of_received(&self) -> bool {
+        self.has_end || self.incoming.bytes >= RECEIVED_BYTES_MAX
     }
 
     /// Holds a message back for this time.
     pub(super) fn delay(&mut self, bytes: &Bytes, by: Duration, now: Millis, waiting_max: usize) -> Passage {
-        self.send_at(Duration::from_millis(now) + by, bytes, Stage::Judged, waiting_max)
+        self.send_at(Duration::from_millis(now) + by, bytes, Stage::Delayed, waiting_max)
     }
 
     fn send_at(&mut self, due: Duration, bytes: &Bytes, stage: Stage, waiting_max: usize) -> Passage {
@@ -126,24 +178,64 @@ impl Tap {
     }
 
     /// Late bytes are due.
-    pub(super) fn on_due(&mut self, stage: Stage) {
-        self.waiting = self.waiting.saturating_sub(1);
-        if stage == Stage::Arrived {
-            self.in_line = self.in_line.saturating_sub(1);
+    pub(super) fn on_due(&mut self, late: &LateBytes) {
+        match late.stage {
+            Stage::Received => self.incoming.on_due(late.bytes.len()),
+            Stage::Sent => {
+                self.waiting = self.waiting.saturating_sub(1);
+                self.outgoing.on_due(late.bytes.len());
+            }
+            Stage::Delayed | Stage::Overdue => self.waiting = self.waiting.saturating_sub(1),
         }
     }
 
-    /// Holds a message back until the next one was sent.
-    pub(super) fn reorder(&mut self, bytes: &Bytes, waiting_max: usize) -> Passage {
-        if self.reordered.len() >= waiting_max {
-            return Passage::Full;
+    /// Holds a message back until the next one was sent, or for this time.
+    pub(super) fn reorder(
+        &mut self,
+        bytes: &Bytes,
+        within: Duration,
+        now: Millis,
+        waiting_max: usize,
+    ) -> Passage {
+        let due = Duration::from_millis(now) + within;
+        let passage = self.send_at(due, bytes, Stage::Overdue, waiting_max);
+        if matches!(passage, Passage::Later) {
+            self.reordered.push((due, bytes.clone()));
         }
-        self.reordered.push(bytes.clone());
-        Passage::Later
+        passage
     }
 
     /// The messages that follow the one that was sent.
     pub(super) fn take_reordered(&mut self) -> Vec<Bytes> {
-        std::mem::take(&mut self.reordered)
+        std::mem::take(&mut self.reordered).into_iter().map(|(_, bytes)| bytes).collect()
+    }
+
+    /// The messages whose wait is over.
+    pub(super) fn take_overdue(&mut self, now: Duration) -> Vec<Bytes> {
+        let overdue: Vec<_> = self.reordered.extract_if(.., |(due, _)| *due <= now).collect();
+        if !overdue.is_empty() {
+            self.point.on_wait_over(&self.key);
+        }
+        overdue.into_iter().map(|(_, bytes)| bytes).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_keeps_the_order_and_ends_with_its_last_item() {
+        let ms = Duration::from_millis;
+        let mut line = Line::default();
+        assert_eq!(line.due(None, 5, 0), None, "nothing holds it back");
+        assert_eq!(line.due(Some(ms(800)), 5, 100), Some(ms(900)));
+        assert_eq!(line.due(Some(ms(10)), 7, 200), Some(ms(900)), "it does not overtake");
+        assert_eq!(line.due(None, 1, 300), Some(ms(900)), "also when the rule is gone");
+        assert_eq!((line.items, line.bytes), (3, 13));
+        for bytes in [5, 7, 1] {
+            line.on_due(bytes);
+        }
+        assert_eq!((line.due(None, 5, 1_000), line.bytes), (None, 0));
     }
 }

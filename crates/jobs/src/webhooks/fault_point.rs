@@ -4,14 +4,20 @@
 use std::time::Duration;
 
 use domain::delivery::{Next, Outcome};
-use domain::limits::MINUTE_MS;
+use domain::limits::{MINUTE_MS, WEBHOOK_LEASE_MS};
 use domain::{ClaimId, ClientId, Timestamp};
 use service::deliveries::{Attempt, AttemptKey};
 
+use super::client::ATTEMPT_MAX;
+
 /// How old the timestamp of [`AttemptFault::OldTimestamp`] is.
 pub const OLD_TIMESTAMP_MS: i64 = 10 * MINUTE_MS;
-/// Maximum of [`AttemptFault::Late`]. The lease of a message lasts longer than this wait and an attempt.
-pub const LATE_MAX: Duration = Duration::from_secs(8);
+/// Maximum of [`AttemptFault::Late`]. A message whose lease ends before its answer is recorded is sent again,
+/// so the lease has to last longer than this wait, an attempt and the record of its result.
+pub const LATE_MAX: Duration = LEASE.saturating_sub(ATTEMPT_MAX).saturating_sub(RECORD_MAX);
+const LEASE: Duration = Duration::from_millis(WEBHOOK_LEASE_MS.unsigned_abs());
+/// How long the record of a result may take.
+const RECORD_MAX: Duration = Duration::from_secs(2);
 
 /// The end of the name of the signature's header.
 const SIGNATURE: &str = "Signature";
@@ -32,6 +38,10 @@ pub enum AttemptFault {
     Duplicate,
     /// The request waits, in real time.
     Late(Duration),
+    /// The connection ends before the request is sent.
+    NotSent,
+    /// The receiver answers, and the connection ends before its answer arrives.
+    AnswerLost,
 }
 
 /// An attempt that was made, for the record of a sandbox.
@@ -78,7 +88,10 @@ pub(super) fn tampered(mut attempt: Attempt, fault: AttemptFault) -> Attempt {
         }
         AttemptFault::OldTimestamp => attempt = attempt.backdated(OLD_TIMESTAMP_MS),
         AttemptFault::ChangedBody => attempt.body = changed(attempt.body),
-        AttemptFault::Duplicate | AttemptFault::Late(_) => {}
+        AttemptFault::Duplicate
+        | AttemptFault::Late(_)
+        | AttemptFault::NotSent
+        | AttemptFault::AnswerLost => {}
     }
     attempt
 }
@@ -100,6 +113,12 @@ fn changed(body: Vec<u8>) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_late_attempt_is_recorded_before_its_lease_ends() {
+        assert_eq!(LATE_MAX, Duration::from_secs(8));
+        assert!(LATE_MAX + ATTEMPT_MAX < LEASE);
+    }
 
     #[test]
     fn a_changed_body_names_another_claim_and_a_wrong_signature_has_the_form_of_a_right_one() {

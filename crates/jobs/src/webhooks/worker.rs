@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use domain::WebhookId;
 use domain::delivery::{Next, Outcome};
 use domain::limits::WEBHOOK_LEASE_MS;
 use domain::outbound::{SendFailure, WebhookUrl};
+use domain::{Timestamp, WebhookId};
 use service::deliveries::{Attempt, AttemptKey, Report};
 use tokio::sync::{Notify, OwnedSemaphorePermit};
 use tokio::task::JoinSet;
@@ -197,7 +197,14 @@ async fn send_watched(
     };
     let Attempt { key, client_id, claim_id, url, headers, body, .. } = attempt;
     let copy = (fault == Some(AttemptFault::Duplicate)).then(|| (headers.clone(), body.clone()));
-    let report = exchange(context, key.clone(), url.as_deref(), headers, body).await;
+    let report = match fault {
+        Some(AttemptFault::NotSent) => cut(key.clone(), context.service.clock().now()),
+        Some(AttemptFault::AnswerLost) => {
+            let answered = exchange(context, key.clone(), url.as_deref(), headers, body).await;
+            Report { duration_ms: answered.duration_ms, ..cut(key.clone(), answered.began_at) }
+        }
+        _ => exchange(context, key.clone(), url.as_deref(), headers, body).await,
+    };
     let sent = |report: &Report, is_copy| SentAttempt {
         key: key.clone(),
         client_id: client_id.clone(),
@@ -216,6 +223,12 @@ async fn send_watched(
         requests.push(sent(&copy, true));
     }
     Ended { report, leased_until, sent: requests }
+}
+
+/// The report of an attempt whose connection ended without an answer.
+fn cut(key: AttemptKey, began_at: Timestamp) -> Report {
+    let outcome = Outcome::Failed(SendFailure::Closed);
+    Report { key, outcome, began_at, duration_ms: 0, answer: Vec::new() }
 }
 
 /// Counts an attempt that begins.

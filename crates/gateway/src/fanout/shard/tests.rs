@@ -41,7 +41,7 @@ impl World {
         Self { shard, now: Duration::from_secs(100) }
     }
 
-    fn judged() -> Self {
+    fn with_fault_point() -> Self {
         let shard = Shard::new(Arc::default(), Box::new(|_| Interest::default()), true);
         Self { shard, now: Duration::from_secs(100) }
     }
@@ -54,9 +54,9 @@ impl World {
                 let names: Vec<_> = members.into_iter().map(name).collect();
                 format!("write {} {} to {}", batch.len(), batch.event_type.name(), names.join(" "))
             }
-            Effect::Judge { members, event } => {
+            Effect::Evaluate { members, event } => {
                 let names: Vec<_> = members.into_iter().map(name).collect();
-                format!("judge {} for {}", event.event.event_type().name(), names.join(" "))
+                format!("evaluate {} for {}", event.event.event_type().name(), names.join(" "))
             }
             Effect::Send { member, change } => format!("{} to {}", change.kind.name(), name(member)),
             Effect::CheckDeadlines(member) => format!("check {}", name(member)),
@@ -284,12 +284,12 @@ fn deadlines_are_checked_at_their_tick() {
 }
 
 #[test]
-fn a_judged_shard_reports_each_event_at_once_also_without_subscribers() {
-    let mut world = World::judged();
+fn a_shard_with_a_fault_point_reports_each_event_at_once_also_without_subscribers() {
+    let mut world = World::with_fault_point();
     world.join("one");
-    assert_eq!(world.handle(chat()), ["judge CHAT for "]);
+    assert_eq!(world.handle(chat()), ["evaluate CHAT for "]);
     assert_eq!(world.change("one", 1, ChangeKind::Subscribed), ["subscribed to one"]);
-    assert_eq!(world.handle(chat()), ["judge CHAT for one"]);
-    assert_eq!(world.handle(donation()), ["judge DONATION for "]);
+    assert_eq!(world.handle(chat()), ["evaluate CHAT for one"]);
+    assert_eq!(world.handle(donation()), ["evaluate DONATION for "]);
     assert_eq!(world.end_round(), Vec::<String>::new());
 }

@@ -33,7 +33,7 @@ pub(crate) struct NewEffect {
     delay: Option<String>,
     /// Whether it waits before its effect or after it.
     when: Option<Moment>,
-    /// The connection ends without an answer, or without a goodbye.
+    /// The connection ends without an answer, or without a goodbye, or before the answer of a receiver.
     cut: Option<Moment>,
     /// The connection ends within the answer.
     truncate: Option<Length>,
@@ -41,7 +41,7 @@ pub(crate) struct NewEffect {
     drop: Option<bool>,
     /// A message is sent twice.
     duplicate: Option<bool>,
-    /// A message is sent after the session's next one.
+    /// A message is sent after the session's next one, or after 2 seconds if none comes.
     reorder: Option<bool>,
     /// A message is sent this much later. Others overtake it.
     late: Option<String>,
@@ -172,13 +172,22 @@ impl NewEffect {
         }
         if let Some(late) = self.late {
             let span = time_text::parse_span(&late).filter(|span| *span <= LATE_MAX);
-            let rule = format!("must be a duration like 250ms or 2s, of at most {}s", LATE_MAX.as_secs());
+            let rule = format!(
+                "must be a duration like 250ms or 2s, of at most {}s for a webhook: a message that waits longer \
+                 is sent again",
+                LATE_MAX.as_secs()
+            );
             return span.map(AttemptFault::Late).ok_or_else(|| Problem::invalid("do.late", rule));
+        }
+        match self.cut {
+            Some(Moment::Before) => return Ok(AttemptFault::NotSent),
+            Some(Moment::After) => return Ok(AttemptFault::AnswerLost),
+            None => {}
         }
         match self.duplicate {
             Some(true) => Ok(AttemptFault::Duplicate),
             Some(false) => Err(Problem::invalid("do.duplicate", "must be true")),
-            None => Err(Problem::invalid("do", "must be tamper, duplicate or late for a webhook")),
+            None => Err(Problem::invalid("do", "must be tamper, cut, duplicate or late for a webhook")),
         }
     }
 

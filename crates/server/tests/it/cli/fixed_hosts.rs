@@ -20,7 +20,7 @@ use crate::cli::process::{CommandOutput, Sandbox, run, stagedoor_in};
 const HOSTS: &str = "api.example,auth.example";
 
 /// A sandbox with fixed hosts, whose authority is in the folder.
-async fn sandbox(folder: &Path, arguments: &[&str]) -> Sandbox {
+pub(super) async fn sandbox(folder: &Path, arguments: &[&str]) -> Sandbox {
     let tls = folder.join("tls").display().to_string();
     let mut all = vec!["--tls", "--tls-folder", &tls, "--host", HOSTS];
     all.extend(arguments);
@@ -28,7 +28,11 @@ async fn sandbox(folder: &Path, arguments: &[&str]) -> Sandbox {
 }
 
 /// A client that trusts the certificates of a file, and asks for a name.
-async fn connect(sandbox: &Sandbox, trusted: &str, name: &str) -> std::io::Result<TlsStream<TcpStream>> {
+pub(super) async fn connect(
+    sandbox: &Sandbox,
+    trusted: &str,
+    name: &str,
+) -> std::io::Result<TlsStream<TcpStream>> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_file_iter(trusted).expect("a file") {
         let _ = roots.add(certificate.expect("a certificate"));
@@ -55,7 +59,7 @@ async fn get(sandbox: &Sandbox, name: &str, host: &str, target: &str, headers: &
     (head[9..12].parse().expect("a status"), body.to_owned())
 }
 
-async fn session_url(sandbox: &Sandbox, name: &str, host: &str) -> String {
+pub(super) async fn session_url(sandbox: &Sandbox, name: &str, host: &str) -> String {
     let (_, tokens) = sandbox.user(0, "demo");
     let bearer = format!("Authorization: Bearer {}\r\n", tokens.access);
     let (status, body) = get(sandbox, name, host, "/open/v1/sessions/auth", &bearer).await;

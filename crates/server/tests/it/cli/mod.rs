@@ -9,3 +9,4 @@ pub(crate) mod process;
 mod sandbox_hosts;
 pub(crate) mod serving;
 mod shutdown;
+mod tls_faults;

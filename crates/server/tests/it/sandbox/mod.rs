@@ -13,6 +13,7 @@ mod fault_command;
 mod faults;
 mod frames;
 mod listen;
+mod lost_answers;
 mod networks;
 mod recording;
 mod scenario;

@@ -88,9 +88,22 @@ async fn a_slow_network_delays_calls_and_messages_and_keeps_their_order() {
         assert_eq!(socket.event("CHAT").await["content"], number.to_string());
     }
     assert!(begun.monotonic() >= Duration::from_millis(800));
+    // A packet of the client takes longer, and so does its answer.
     let begun = Clock::system();
-    socket.ping().await;
-    assert!(begun.monotonic() >= Duration::from_millis(800));
+    for packet in ["2one", "2two", "2three"] {
+        socket.send(packet).await;
+    }
+    for answer in ["3one", "3two", "3three"] {
+        assert_eq!(socket.next_packet().await.as_deref(), Some(answer));
+    }
+    assert!(begun.monotonic() >= Duration::from_millis(1_600), "{:?}", begun.monotonic());
+    // The end of the connection does not overtake the goodbye before it.
+    let key = socket.session_key().to_owned();
+    socket.send("41").await;
+    drop(socket);
+    let ended = json!({ "kind": "frame", "where": { "session": key, "event": "ended" }, "within": "5s" });
+    let ended = sandbox.api.operator(Request::post("/sandbox/v1/expect").json(&ended)).await.content();
+    assert_eq!(ended["data"][0]["reason"], "client_goodbye");
 }
 
 #[tokio::test(flavor = "multi_thread")]

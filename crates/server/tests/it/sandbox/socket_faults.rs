@@ -115,6 +115,22 @@ async fn every_message_reordered_swaps_pairs() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_reordered_message_without_a_next_one_is_sent_after_two_seconds() {
+    let folder = folder();
+    let sandbox = started(&folder).await;
+    let mut socket = listener(&sandbox).await;
+    add(&sandbox, json!({ "match": { "event": "CHAT" }, "do": { "reorder": true } })).await;
+    let begun = Clock::system();
+    say(&sandbox, &["alone"]).await;
+    assert_eq!(heard(&mut socket, "alone").await, ["alone"]);
+    assert!(begun.monotonic() >= Duration::from_secs(2), "{:?}", begun.monotonic());
+    // The next messages are a pair of their own.
+    say(&sandbox, &["one", "two"]).await;
+    assert_eq!(heard(&mut socket, "one").await, ["two", "one"]);
+    assert_eq!(hits(&sandbox).await, [2]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn late_messages_are_overtaken() {
     let folder = folder();
     let sandbox = started(&folder).await;

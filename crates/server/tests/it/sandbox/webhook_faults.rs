@@ -111,6 +111,47 @@ async fn a_message_comes_twice_or_late() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_message_that_was_not_sent_or_whose_answer_was_lost_comes_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (sandbox, receiver) = (Sandbox::start(folder.path(), &[]).await, Receiver::start().await);
+    let clock = async |body: Value| {
+        sandbox.api.operator(Request::post("/sandbox/v1/clock").json(&body)).await.content()
+    };
+    clock(json!({ "mode": "frozen" })).await;
+    register(&sandbox, &receiver).await;
+    let id = |received: &Received| received.header("Service-Event-Message-Id").to_owned();
+    let (mut seen, retry) = (Vec::new(), "Service-Event-Message-Retry");
+    for (moment, campaign) in [("before", "one"), ("after", "two")] {
+        let rule = next_attempt(&sandbox, json!({ "cut": moment })).await;
+        let claim_id = claim(&sandbox, campaign).await;
+        let lost = deliveries(&sandbox, json!({ "claimId": claim_id }), 1).await[0].clone();
+        assert_eq!(
+            (&lost["failure"], &lost["next"], &lost["fault"]),
+            (&json!("closed"), &json!("retry"), &json!(rule))
+        );
+        assert_eq!(lost["status"], Value::Null, "{lost}");
+        if moment == "after" {
+            let answered = receiver.next().await;
+            assert!(answered.find(retry).is_none());
+            seen.push(id(&answered));
+        }
+        clock(json!({ "until": "webhook.attempt" })).await;
+        let again = receiver.next().await;
+        assert_eq!((again.header(retry), json!(id(&again))), ("1", lost["messageId"].clone()));
+        seen.push(id(&again));
+        let record = &deliveries(&sandbox, json!({ "claimId": claim_id }), 2).await[1];
+        assert_eq!((&record["status"], &record["next"]), (&json!(200), &json!("delivered")));
+    }
+    // The receiver saw the message whose answer was lost twice, with one id.
+    assert!(seen.len() == 3 && seen[1] == seen[2] && seen[0] != seen[1], "{seen:?}");
+    let rules = sandbox.api.operator(Request::get(FAULTS)).await.content();
+    assert_eq!(
+        (&rules["data"][0]["do"], &rules["data"][1]["do"]),
+        (&json!({ "cut": "before" }), &json!({ "cut": "after" }))
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_rule_means_one_webhook_and_counts_its_attempts() {
     let folder = tempfile::tempdir().expect("a folder");
     let (sandbox, receiver) = (Sandbox::start(folder.path(), &[]).await, Receiver::start().await);
@@ -130,6 +171,7 @@ async fn a_rule_means_one_webhook_and_counts_its_attempts() {
         let message = answer.json()["message"].as_str().expect("a message").to_owned();
         assert_eq!(answer.status, 400, "{rule}: {message}");
         assert!(message.starts_with(&format!("{field}: ")), "{rule}: {message}");
+        assert!(field != "do.late" || message.contains("at most 8s for a webhook"), "{message}");
     }
     add(&sandbox, json!({ "match": { "webhook": "demo" }, "do": { "tamper": "body" } })).await.content();
     // The same seed affects the same attempts.
