@@ -184,7 +184,10 @@ async def stop_server(bots):
         if len(arrived) == len(bots):
             os.kill(int(os.environ["STAGEDOOR_SERVER_PID"]), signal.SIGTERM)
             stopped.set()
-        await stopped.wait()
+        try:
+            await asyncio.wait_for(stopped.wait(), EVENT_SECONDS)
+        except TimeoutError as error:
+            raise Wrong("the other program has no session") from error
 
     arrived = []
     return await asyncio.gather(*(verdict(bot.ends_well(wait, "server_shutdown")) for bot in bots))
@@ -198,6 +201,12 @@ async def verdict(running):
         return f"{type(error).__name__} {error}".replace("\n", " ")
 
 
+def show(results, title, why):
+    results.append(why)
+    number = len(results)
+    print(f"not ok {number} - {title}: {why}" if why else f"ok {number} - {title}", flush=True)
+
+
 async def main():
     bots = [Bot(name, command) for name, command in PROGRAMS.items()]
     silent = [Bot(f"{name}-silent", command) for name, command in PROGRAMS.items()]
@@ -207,17 +216,15 @@ async def main():
         silence = asyncio.gather(*(verdict(bot.ends_well(be_silent, "ping_timeout")) for bot in silent))
         for reason, cause in CAUSES.items():
             for name, bot in zip(PROGRAMS, bots, strict=True):
-                results.append((f"{name} ends well when closed as {reason}", await verdict(bot.ends_well(cause, reason))))
+                show(results, f"{name} ends well when closed as {reason}", await verdict(bot.ends_well(cause, reason)))
         for name, why in zip(PROGRAMS, await silence, strict=True):
-            results.append((f"{name} ends well when closed as ping_timeout", why))
+            show(results, f"{name} ends well when closed as ping_timeout", why)
         for name, why in zip(PROGRAMS, await stop_server(bots), strict=True):
-            results.append((f"{name} ends well when closed as server_shutdown", why))
+            show(results, f"{name} ends well when closed as server_shutdown", why)
     finally:
         await asyncio.gather(*(bot.peer.stop() for bot in bots + silent))
-    for number, (title, why) in enumerate(results, 1):
-        print(f"not ok {number} - {title}: {why}" if why else f"ok {number} - {title}")
     print(f"1..{len(results)}", flush=True)
-    return 1 if any(why for _, why in results) else 0
+    return 1 if any(results) else 0
 
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
 
 mod mentions;
 mod receivers;
+mod thing;
+mod tokens;
 mod words;
 
 use std::sync::Arc;
@@ -17,6 +19,7 @@ use service::{Error, Service};
 use crate::log::{Record, RecordKind};
 use crate::sandbox::Sandbox;
 use receivers::Receiver;
+use thing::Thing;
 use words::Meaning;
 
 /// Maximum number of applications whose webhooks are searched, and of messages of each.
@@ -42,14 +45,6 @@ pub(crate) struct Explanation {
     /// The latest records that mention it, oldest first.
     #[schemars(with = "Vec<Value>")]
     records: Vec<Arc<Record>>,
-}
-
-/// A thing before the records are added.
-struct Thing {
-    kind: &'static str,
-    summary: String,
-    facts: Value,
-    next: Vec<String>,
 }
 
 /// Explains an id or a word; `None` if nothing is known of it.
@@ -122,6 +117,9 @@ async fn stored_thing(service: &Service, what: &str) -> Result<Option<Thing>, Er
         });
         let summary = format!("A channel and its person, {}", channel.name);
         return Ok(Some(Thing { kind: "channel", summary, facts, next: Vec::new() }));
+    }
+    if let Some(token) = tokens::token_thing(service, what).await? {
+        return Ok(Some(token));
     }
     delivery_thing(service, what).await
 }

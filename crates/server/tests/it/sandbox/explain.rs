@@ -66,6 +66,28 @@ async fn words_and_requests_are_explained_with_what_to_do() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_token_is_explained_by_its_state() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let sandbox = sandbox(folder.path()).await;
+    let tokens = sandbox.user(0, "demo").1;
+    let valid = explain(&sandbox, &tokens.access).await;
+    assert_eq!((&valid["kind"], &valid["facts"]["clientId"]), (&json!("token"), &json!("demo")));
+    assert!(text(&valid["summary"]).contains("valid"), "{valid}");
+    let refresh = explain(&sandbox, &tokens.refresh).await;
+    assert!(text(&refresh["summary"]).contains("refresh token"), "{refresh}");
+    trigger(&sandbox, "expire", json!({ "token": tokens.access })).await;
+    let expired = explain(&sandbox, &tokens.access).await;
+    assert!(text(&expired["summary"]).contains("expired"), "{expired}");
+    assert!(text(&expired["next"][0]).contains("efresh"), "{expired}");
+    trigger(&sandbox, "revoke-consent", json!({ "client": "demo", "user": "haneul" })).await;
+    assert!(text(&explain(&sandbox, &tokens.refresh).await["summary"]).contains("revoked"));
+    // No record holds a token.
+    let log = sandbox.api.operator(Request::get("/sandbox/v1/log")).await;
+    let records = log.text();
+    assert!(!records.contains(&tokens.access) && !records.contains(&tokens.refresh));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_message_tells_which_sessions_it_was_for() {
     let folder = tempfile::tempdir().expect("a folder");
     let sandbox = sandbox(folder.path()).await;
