@@ -2,69 +2,20 @@
 // The console in Chromium: what happens is shown while it happens, the forms work with the keyboard and without
 // JavaScript, the page fits a phone, and no text of a user becomes markup.
 const assert = require('node:assert/strict');
-const { mkdirSync, mkdtempSync, rmSync } = require('node:fs');
+const { mkdtempSync, rmSync } = require('node:fs');
 const { createServer } = require('node:http');
 const { tmpdir } = require('node:os');
 const { join } = require('node:path');
-const io = require('socket.io-client-1.0.6');
-const { Inbox } = require('../js/lib/inbox.js');
 const { suite } = require('../js/lib/tap.js');
 const w = require('../js/lib/world.js');
 const { launch } = require('./chromium.js');
+const buttons = require('./console_buttons.js');
+const { fromThePrintedLinkToTokens } = require('./console_catch.js');
+const keyboard = require('./console_keyboard.js');
+const { BASE, DESK, PHONE, api, choose, findings, freshPage, listen, picture } = require('./console_rig.js');
 
-const { streamer, viewer, world } = w;
-const BASE = new URL(world.baseUrl).origin;
-const PHONE = { width: 390, height: 844 };
+const { streamer, viewer } = w;
 const HOSTILE = '"><script>document.title="hostile"</script><img src=x onerror="document.title=\'hostile\'">';
-// A folder for pictures of the page, to look at.
-const PICTURES = process.env.STAGEDOOR_PICTURES;
-
-/** A page of a new browser profile that records every forbidden action. */
-async function freshPage(browser, options) {
-  const context = await browser.newContext({ locale: 'en-US', ...options });
-  const page = await context.newPage();
-  const wrong = [];
-  page.on('console', (message) => message.type() === 'error' && wrong.push(`console: ${message.text()}`));
-  page.on('pageerror', (error) => wrong.push(`script: ${error.message}`));
-  page.on('request', (request) => {
-    const { protocol, origin } = new URL(request.url());
-    if (protocol !== 'data:' && origin !== BASE) wrong.push(`request: ${request.url()}`);
-  });
-  await page.goto(`${BASE}/`);
-  return { context, page, wrong };
-}
-
-async function api(method, path, body) {
-  const response = await fetch(`${BASE}/sandbox/v1/${path}`, {
-    method,
-    headers: { Authorization: `Bearer ${world.operatorKey}`, 'Content-Type': 'application/json' },
-    body: body && JSON.stringify(body),
-  });
-  const answer = await response.json();
-  assert.equal(response.status, 200, JSON.stringify(answer));
-  return answer.content;
-}
-
-/** Opens a session of the streamer that is subscribed to donations. */
-async function listen() {
-  const headers = w.asUser(streamer.tokens.demo.accessToken);
-  const { url } = await w.get('/open/v1/sessions/auth', headers);
-  const inbox = new Inbox();
-  const socket = io.connect(url, { reconnection: false, 'force new connection': true, transports: ['websocket'] });
-  for (const name of ['SYSTEM', 'DONATION']) socket.on(name, (text) => inbox.push(name, JSON.parse(text)));
-  const { sessionKey } = (await inbox.system('connected')).data;
-  await w.post('/open/v1/sessions/events/subscribe/donation', headers, { sessionKey });
-  await inbox.system('subscribed', 'DONATION');
-  return { socket, inbox, sessionKey };
-}
-
-/** Chooses a kind of trigger as a person does, and returns its form. */
-async function choose(page, kind) {
-  await page.locator(`label[for="kind-${kind}"]`).click();
-  const form = page.locator(`form[action$="/trigger/${kind}"]`);
-  await form.waitFor({ state: 'visible' });
-  return form;
-}
 
 async function aDonationArrives({ browser, listener }) {
   const { context, page, wrong } = await freshPage(browser);
@@ -133,30 +84,28 @@ async function theLanguageIsRemembered({ browser }) {
 }
 
 async function itFits({ browser }) {
-  for (const viewport of [PHONE, { width: 1400, height: 900 }]) {
-    for (const [colorScheme, locale] of [['light', 'en-US'], ['dark', 'ko-KR']]) {
-      const { context, page, wrong } = await freshPage(browser, { colorScheme, viewport, locale });
-      await page.locator('.adder > summary').first().click();
-      const width = await page.evaluate(() => document.documentElement.scrollWidth);
-      assert.ok(width <= viewport.width, `the page is ${width} px wide at ${viewport.width} px`);
-      if (viewport === PHONE) {
-        const small = await page.evaluate(() => [...document.querySelectorAll('button, select, input:not([type=hidden])')]
-          .filter((control) => control.offsetParent && !control.closest('.picker') && control.type !== 'checkbox')
-          .filter((control) => control.getBoundingClientRect().height < 32).map((control) => control.outerHTML));
-        assert.deepEqual(small, []);
-      }
-      const dark = await page.evaluate(() => {
-        const [r, g, b] = getComputedStyle(document.body).color.match(/[\d.]+/g).map(Number);
-        return r + g + b > 382;
-      });
-      assert.equal(dark, colorScheme === 'dark', 'the text does not follow the colour scheme');
-      if (PICTURES) {
-        mkdirSync(PICTURES, { recursive: true });
-        await page.screenshot({ path: join(PICTURES, `console-${viewport.width}-${colorScheme}.png`), fullPage: true });
-      }
-      assert.deepEqual(wrong, []);
-      await context.close();
+  for (const [viewport, colorScheme, locale] of [
+    [PHONE, 'light', 'ko-KR'], [PHONE, 'dark', 'en-US'], [DESK, 'light', 'en-US'], [DESK, 'dark', 'ko-KR'],
+  ]) {
+    const { context, page, wrong } = await freshPage(browser, { colorScheme, viewport, locale });
+    for (const summary of await page.locator('.adder > summary').all()) await summary.click();
+    const width = await page.evaluate(() => document.documentElement.scrollWidth);
+    assert.ok(width <= viewport.width, `the page is ${width} px wide at ${viewport.width} px`);
+    if (viewport === PHONE) {
+      const small = await page.evaluate(() => [...document.querySelectorAll('button, .button, select, input:not([type=hidden])')]
+        .filter((control) => control.offsetParent && !control.closest('.picker') && control.type !== 'checkbox')
+        .filter((control) => control.getBoundingClientRect().height < 32).map((control) => control.outerHTML));
+      assert.deepEqual(small, []);
     }
+    const dark = await page.evaluate(() => {
+      const [r, g, b] = getComputedStyle(document.body).color.match(/[\d.]+/g).map(Number);
+      return r + g + b > 382;
+    });
+    assert.equal(dark, colorScheme === 'dark', 'the text does not follow the colour scheme');
+    assert.deepEqual(await findings(page), [], `${viewport.width} px, ${colorScheme}, ${locale}`);
+    await picture(page, `console-${viewport.width}-${colorScheme}`);
+    assert.deepEqual(wrong, []);
+    await context.close();
   }
 }
 
@@ -253,18 +202,29 @@ async function textsAreOnlyTexts({ browser }) {
 suite(async (step) => {
   const profile = mkdtempSync(join(tmpdir(), 'stagedoor-browser-'));
   const browser = await launch(profile);
-  const rig = { browser };
+  const rig = { browser, folder: profile };
   try {
     rig.listener = await step('a session is open', listen);
     await step('a donation is triggered, arrives and is shown', () => aDonationArrives(rig));
     await step('the clock stops, moves and runs', () => theClockStopsAndMoves(rig));
     await step('a fault is added, hits and is removed', () => aFaultIsAddedAndRemoved(rig));
     await step('the chosen language is remembered', () => theLanguageIsRemembered(rig));
-    await step('the page fits a phone and a desk, light and dark', () => itFits(rig));
+    await step('each session shows what it received, and why not', () => buttons.receivedAndWhyNot(rig));
+    await step('the recording is filtered', () => buttons.theRecordingIsFiltered(rig));
+    await step('a network is chosen and removed', () => buttons.aNetworkIsChosenAndRemoved(rig));
+    await step('the page fits a phone and a desk, light and dark, and axe-core finds nothing serious', () => itFits(rig));
+    await step('everything on the Korean page is Korean', () => buttons.nothingIsLeftInEnglish(rig));
     await step('the keyboard alone is enough', () => theKeyboardIsEnough(rig));
+    await step('the keyboard reaches everything, and the focus is visible', () => keyboard.everythingIsReached(rig));
+    await step('live updates leave the focus where it is', () => keyboard.liveUpdatesLeaveTheFocus(rig));
+    await step('from the printed link to tokens, without a server', () => fromThePrintedLinkToTokens(rig));
     await step('triggers and the clock work without JavaScript', () => itWorksWithoutScripts(rig));
     await step('a page of another origin changes nothing', () => nobodyElseGetsIn(rig));
     await step('no text of a user becomes markup', () => textsAreOnlyTexts(rig));
+    await step('tokens end on demand', () => buttons.credentialsEnd(rig));
+    await step('a run of a scenario is shown', () => buttons.aScenarioRunIsShown(rig));
+    await step('worlds come, go and go back', () => buttons.worldsComeAndGo(rig));
+    await step('every effect of a fault is added and hits', () => buttons.everyEffectIsAddedAndHits(rig));
   } finally {
     await browser.close();
     rig.listener?.socket.close();
