@@ -4,6 +4,7 @@
 
 mod access;
 mod answer;
+mod bilingual;
 mod body;
 mod catch;
 mod clock;
@@ -36,9 +37,10 @@ use http::{HeaderValue, Request, Response, StatusCode};
 use serde_json::Value;
 use service::SandboxClock;
 
+use crate::catch_address::CATCH_PATH;
 use crate::interceptor::{Cut, Interceptor};
 use crate::request_copy::RequestCopy;
-use crate::sandbox::{CATCH_PATH, Sandbox};
+use crate::sandbox::Sandbox;
 use access::Access;
 use answer::Problem;
 
@@ -117,7 +119,7 @@ impl Api {
         let unchecked = routes.clone().with_state(sandbox.clone());
         let console = console::routes(sandbox.clone(), access.clone(), unchecked, surroundings);
         Self {
-            catch: catch::routes(sandbox.clone()),
+            catch: catch::routes(sandbox.clone(), access.clone()),
             routes: access::layer(routes, access).with_state(sandbox),
             document: openapi::route(document),
             console: Some(console),
@@ -136,7 +138,7 @@ impl Api {
     pub fn router(&self, path: &str) -> Option<Router> {
         match (&self.console, path) {
             (_, openapi::PATH) => Some(self.document.clone()),
-            (_, path) if is_below(CATCH_PATH, path) => Some(self.catch.clone()),
+            (Some(_), path) if is_below(CATCH_PATH, path) => Some(self.catch.clone()),
             (Some(console), path) if is_of_console(path) => Some(console.clone()),
             _ => is_below(PREFIX, path).then(|| self.routes.clone()),
         }

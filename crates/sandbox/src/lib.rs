@@ -11,6 +11,7 @@
 //! | `timeline` | runs what becomes due while the clock is moved |
 //! | `deliveries` | the fault point of webhook attempts: records each |
 //! | `made_attempts` | the attempts that are made while the clock moves |
+//! | `catch_address` | the page that catches redirects, as an address of applications |
 //! | `interceptor` | stands around every request of the node: injects its faults, and records it |
 //! | `explain` | what an id or a word is, and what to do next |
 //! | `fault` | the rules of faults, and their decisions |
@@ -35,6 +36,7 @@
 //! | `world_host` | what the API asks of the worlds of the process |
 //! | `http` | the sandbox API and the console |
 
+mod catch_address;
 mod clock;
 mod deliveries;
 mod explain;
@@ -64,6 +66,7 @@ mod url_owners;
 mod world_file;
 mod world_host;
 
+pub use catch_address::{catch_address, for_browser, for_program, move_catch_addresses};
 pub use fixed_hosts::{FixedHost, FixedHosts};
 pub use http::{Api, Surroundings, trigger_help};
 pub use interceptor::Cut;

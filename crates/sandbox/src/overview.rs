@@ -12,6 +12,7 @@ use serde::Serialize;
 use service::deliveries::DeliveryQuery;
 use service::{Error, Service, SessionFilter};
 
+use crate::catch_address::for_browser;
 use crate::sandbox::{Parts, Sandbox};
 use crate::time_text::{optional_rfc3339, rfc3339};
 
@@ -67,7 +68,7 @@ pub(crate) struct ApplicationEntry {
     pub client_secret: Option<String>,
     pub redirect_uris: Vec<String>,
     pub scopes: Vec<&'static str>,
-    /// The address of the sign-in with the first redirect address.
+    /// The address of a sign-in. Its redirect address is the page of the sandbox, if that is registered.
     pub sign_in_url: Option<String>,
     #[serde(serialize_with = "optional_rfc3339")]
     #[schemars(with = "Option<String>")]
@@ -186,7 +187,7 @@ async fn applications(
         entries.push(ApplicationEntry {
             client_id: client_id.to_string(),
             client_secret: secrets.get(client_id.as_str()).map(|secret| secret.expose().to_owned()),
-            sign_in_url: redirect_uris.first().map(|uri| sign_in_url(base_url, client_id, uri)),
+            sign_in_url: for_browser(&redirect_uris).map(|uri| sign_in_url(base_url, client_id, uri)),
             name: life.application.name,
             organization: life.application.organization.map(|organization| organization.name),
             redirect_uris,

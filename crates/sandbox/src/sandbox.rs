@@ -22,9 +22,6 @@ use crate::sockets::Sockets;
 use crate::url_owners::UrlOwners;
 use crate::world_host::WorldHost;
 
-/// The path of the page that catches redirects.
-pub(crate) const CATCH_PATH: &str = "/sandbox/catch";
-
 /// A sandbox. Cheap to clone. It exists before its service, because the service stands on its clock.
 #[derive(Clone, Debug)]
 pub struct Sandbox(Arc<Inner>);

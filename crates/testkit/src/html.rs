@@ -70,7 +70,8 @@ pub(crate) fn forms(page: &str) -> Vec<Form> {
             let Some(name) = attribute(tag, "name") else { continue };
             let pair = (name, attribute(tag, "value").unwrap_or_default());
             match tag.split_whitespace().next() {
-                Some("input") => form.fields.push(pair),
+                // A list is sent empty, unless a test fills it.
+                Some("input" | "select") => form.fields.push(pair),
                 Some("button") => form.buttons.push(pair),
                 _ => {}
             }

@@ -2,6 +2,7 @@
 //! exchanges it on a button, and shows the request that did it. It works without JavaScript.
 
 mod page;
+mod texts;
 mod token_call;
 
 use axum::Router;
@@ -9,31 +10,40 @@ use axum::extract::{RawQuery, State};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
 use bytes::Bytes;
-use domain::application::{Application, RedirectUri};
+use domain::application::Application;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use service::Purpose;
-use service::applications::ApplicationRecord;
 
-use super::access::is_foreign;
+use super::access::{Access, is_foreign};
 use super::answer::Problem;
+use super::console::{View, language_cookie};
 use super::environment::secret_of;
 use super::names;
-use crate::sandbox::{CATCH_PATH, Parts, Sandbox};
-use page::{Caught, StateCheck};
+use crate::catch_address::{CATCH_PATH, catch_address, with_own};
+use crate::sandbox::{Parts, Sandbox};
+use page::{CaughtPage, ExchangedPage, Frame, RefusedPage, StartPage, StateCheck, failure, page};
 
 const COOKIE: &str = "stagedoor_catch";
 /// How long a sign-in may take, in seconds.
 const COOKIE_AGE_S: u32 = 600;
+/// Maximum number of applications to choose from.
+const APPLICATIONS_MAX: i64 = 100;
+
+/// What the handlers need.
+#[derive(Clone)]
+struct Catcher {
+    sandbox: Sandbox,
+    access: Access,
+}
 
 /// The page and its forms.
-pub(super) fn routes(sandbox: Sandbox) -> Router {
+pub(super) fn routes(sandbox: Sandbox, access: Access) -> Router {
     Router::new()
         .route(CATCH_PATH, get(show))
         .route("/sandbox/catch/start", post(start))
         .route("/sandbox/catch/exchange", post(exchange))
-        .route("/sandbox/catch/style.css", get(style))
         .fallback(|| async { Problem::new(StatusCode::NOT_FOUND, "NOT_FOUND") })
-        .with_state(sandbox)
+        .with_state(Catcher { sandbox, access })
 }
 
 /// A sign-in that the page has begun: its state and its application.
@@ -55,56 +65,92 @@ impl FormFields {
         let field = self.0.iter().find(|(key, _)| key == name)?;
         Some(field.1.as_str()).filter(|value| !value.is_empty())
     }
+
+    /// The address with these fields in the other language.
+    fn language_href(&self, view: &View) -> String {
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        query.extend_pairs(self.0.iter().filter(|(name, _)| name != "lang"));
+        query.append_pair("lang", view.language.pick("en", "ko"));
+        format!("{CATCH_PATH}?{}", query.finish())
+    }
 }
 
 /// The beginning of a sign-in, or its end.
-async fn show(State(sandbox): State<Sandbox>, RawQuery(query): RawQuery, headers: HeaderMap) -> Response {
-    let Some(parts) = sandbox.parts() else { return page::failure(&starting()) };
-    let fields = FormFields::parse(query.unwrap_or_default().as_bytes());
-    let begun = begun(&headers);
-    let check = |state: Option<&str>| match (&begun, state) {
-        (Some(begun), Some(state)) if begun.state == state => StateCheck::Same,
-        (Some(_), _) => StateCheck::Differs,
-        (None, _) => StateCheck::NotBegun,
+async fn show(State(catcher): State<Catcher>, RawQuery(query): RawQuery, headers: HeaderMap) -> Response {
+    let query = query.unwrap_or_default();
+    let view = View::of(&query, &headers);
+    let shown = shown(&catcher.sandbox, &query, &view, &headers).await;
+    let mut response = shown.unwrap_or_else(|problem| failure(view.language, &problem));
+    let remembered = view.is_language_new.then(|| language_cookie(&view)).flatten();
+    remembered.into_iter().for_each(|cookie| _ = response.headers_mut().append(header::SET_COOKIE, cookie));
+    response
+}
+
+async fn shown(
+    sandbox: &Sandbox,
+    query: &str,
+    view: &View,
+    headers: &HeaderMap,
+) -> Result<Response, Problem> {
+    let parts = sandbox.parts().ok_or_else(starting)?;
+    let fields = FormFields::parse(query.as_bytes());
+    let frame = Frame::new(view.language, Some(fields.language_href(view)));
+    let begun = begun(headers);
+    let state = fields.get("state").unwrap_or_default();
+    let check = match &begun {
+        Some(begun) if begun.state == state => StateCheck::Same,
+        Some(_) => StateCheck::Differs,
+        None => StateCheck::NotBegun,
     };
-    let state = fields.get("state");
     if let Some(error) = fields.get("error") {
-        return page::refused(error, check(state));
+        return Ok(page(&RefusedPage { frame, error, state, check }));
     }
     let Some(code) = fields.get("code") else {
         // The cookie is of one host, and the redirect comes to the host of the base URL.
         if headers.get(header::HOST).is_some_and(|host| !is_host_of(&parts.base_url, host)) {
-            return Redirect::to(&catch_uri(parts)).into_response();
+            return Ok(Redirect::to(&format!("{}{CATCH_PATH}", parts.base_url)).into_response());
         }
-        return page::start(&catch_uri(parts), fields.get("clientId"));
+        return start_page(parts, frame, fields.get("clientId")).await;
     };
-    let client_id = begun.as_ref().map(|begun| begun.client_id.clone());
-    let client_id = match client_id {
+    let client_id = match parts.service.application_of_code(code).await? {
         Some(client_id) => client_id,
-        None => match names::first_application(&parts.service, "clientId").await {
-            Ok(application) => application.client_id.to_string(),
-            Err(problem) => return page::failure(&problem),
-        },
+        None => names::first_application(&parts.service, "clientId").await?.client_id,
     };
-    page::caught(&Caught {
-        code,
-        state: state.unwrap_or_default(),
-        client_id: &client_id,
-        check: check(state),
-    })
+    Ok(page(&CaughtPage { frame, code, state, client_id: client_id.as_str(), check }))
+}
+
+async fn start_page(parts: &Parts, frame: Frame, chosen: Option<&str>) -> Result<Response, Problem> {
+    let listed = parts.service.applications(None, APPLICATIONS_MAX, None).await?.applications;
+    let alive = listed.into_iter().filter(|life| life.deleted_at.is_none() && life.disabled_at.is_none());
+    let label = |application: Application| match application.client_id.to_string() {
+        id if id == application.name => (id, application.name),
+        id => (id.clone(), format!("{} ({id})", application.name)),
+    };
+    Ok(page(&StartPage {
+        frame,
+        address: format!("{}{CATCH_PATH}", parts.base_url),
+        applications: alive.map(|life| label(life.application)).collect(),
+        chosen: chosen.unwrap_or_default().to_owned(),
+    }))
 }
 
 /// Begins a sign-in with a state of its own, which a cookie keeps.
-async fn start(State(sandbox): State<Sandbox>, headers: HeaderMap, body: Bytes) -> Response {
-    begin(&sandbox, &headers, &body).await.unwrap_or_else(|problem| page::failure(&problem))
+async fn start(State(catcher): State<Catcher>, headers: HeaderMap, body: Bytes) -> Response {
+    let begun = begin(&catcher, &headers, &body).await;
+    begun.unwrap_or_else(|problem| failure(View::of("", &headers).language, &problem))
 }
 
-async fn begin(sandbox: &Sandbox, headers: &HeaderMap, body: &[u8]) -> Result<Response, Problem> {
-    let parts = own_form(sandbox, headers)?;
-    let application = application(parts, &FormFields::parse(body)).await?;
-    let client_id = application.client_id.to_string();
-    let uri = catch_uri(parts);
-    register(parts, application, &uri).await?;
+async fn begin(catcher: &Catcher, headers: &HeaderMap, body: &[u8]) -> Result<Response, Problem> {
+    let parts = catcher.own_form(headers)?;
+    let Application { client_id, .. } = application(parts, &FormFields::parse(body)).await?;
+    let rule =
+        "http is only for this machine: start the sandbox with --listen on a loopback address, or with --tls";
+    let own = catch_address(&parts.base_url).ok_or_else(|| Problem::invalid("redirectUri", rule))?;
+    let uri = own.as_str().to_owned();
+    let known = parts.service.application_details(&client_id).await?.redirect_uris;
+    if !known.contains(&uri) {
+        parts.service.put_redirect_uris(client_id.clone(), with_own(&known, own)).await?;
+    }
     let state: String = parts
         .service
         .entropy()
@@ -113,68 +159,56 @@ async fn begin(sandbox: &Sandbox, headers: &HeaderMap, body: &[u8]) -> Result<Re
         .map(|byte| format!("{byte:02x}"))
         .collect();
     let mut query = form_urlencoded::Serializer::new(String::new());
-    query.append_pair("clientId", &client_id).append_pair("redirectUri", &uri).append_pair("state", &state);
+    query.append_pair("clientId", client_id.as_str());
+    query.append_pair("redirectUri", &uri).append_pair("state", &state);
     let mut response = Redirect::to(&format!("/account-interlock?{}", query.finish())).into_response();
     set_cookie(&mut response, &format!("{state}.{client_id}"), COOKIE_AGE_S);
     Ok(response)
 }
 
 /// Exchanges a code, by the same call as an application.
-async fn exchange(State(sandbox): State<Sandbox>, headers: HeaderMap, body: Bytes) -> Response {
-    exchanged(&sandbox, &headers, &body).await.unwrap_or_else(|problem| page::failure(&problem))
+async fn exchange(State(catcher): State<Catcher>, headers: HeaderMap, body: Bytes) -> Response {
+    let exchanged = exchanged(&catcher, &headers, &body).await;
+    exchanged.unwrap_or_else(|problem| failure(View::of("", &headers).language, &problem))
 }
 
-async fn exchanged(sandbox: &Sandbox, headers: &HeaderMap, body: &[u8]) -> Result<Response, Problem> {
-    let parts = own_form(sandbox, headers)?;
+async fn exchanged(catcher: &Catcher, headers: &HeaderMap, body: &[u8]) -> Result<Response, Problem> {
+    let parts = catcher.own_form(headers)?;
     let fields = FormFields::parse(body);
     let required = |name: &str| fields.get(name).ok_or_else(|| Problem::invalid(name, "is required"));
     let (code, state) = (required("code")?, required("state")?);
     let application = application(parts, &fields).await?;
-    let secret = secret_of(sandbox, parts, &application.client_id).await?;
+    let secret = secret_of(&catcher.sandbox, parts, &application.client_id).await?;
     let call = token_call::TokenCall::new(&application.client_id, &secret, code, state);
     let answer = call.send(parts).await?;
-    let mut response = page::exchanged(&call.as_curl(&parts.base_url), &answer);
+    let mut response = page(&ExchangedPage {
+        frame: Frame::new(View::of("", headers).language, None),
+        curl: call.as_curl(&parts.base_url),
+        answer: &answer,
+        base_url: &parts.base_url,
+    });
     set_cookie(&mut response, "", 0);
     Ok(response)
 }
 
-async fn style() -> Response {
-    ([(header::CONTENT_TYPE, "text/css")], include_str!("catch/style.css")).into_response()
-}
-
-/// The parts of the node, for a form of this page.
-fn own_form<'a>(sandbox: &'a Sandbox, headers: &HeaderMap) -> Result<&'a Parts, Problem> {
-    if is_foreign(headers) {
-        return Err(Problem::new(
-            StatusCode::FORBIDDEN,
-            "Origin: web pages of other origins may not do this",
-        ));
+impl Catcher {
+    /// The parts of the node, for a form of this page. A browser of another machine needs the cookie of the
+    /// console, because the pages show secrets.
+    fn own_form(&self, headers: &HeaderMap) -> Result<&Parts, Problem> {
+        if is_foreign(headers) {
+            let message = "Origin: web pages of other origins may not do this";
+            return Err(Problem::new(StatusCode::FORBIDDEN, message));
+        }
+        if !self.access.is_local(headers) && !self.access.has_cookie(headers) {
+            let message = "the console's cookie is required";
+            return Err(Problem::new(StatusCode::UNAUTHORIZED, message));
+        }
+        self.sandbox.parts().ok_or_else(starting)
     }
-    sandbox.parts().ok_or_else(starting)
 }
 
 fn starting() -> Problem {
     Problem::new(StatusCode::SERVICE_UNAVAILABLE, "the sandbox still starts: try again")
-}
-
-/// Adds the address of the page to those of an application. Everything else of it stays as it is.
-async fn register(parts: &Parts, application: Application, uri: &str) -> Result<(), Problem> {
-    let details = parts.service.application_details(&application.client_id).await?;
-    if details.redirect_uris.iter().any(|known| known == uri) {
-        return Ok(());
-    }
-    // An address of an earlier start may have another port.
-    let others =
-        details.redirect_uris.iter().map(String::as_str).filter(|known| !known.ends_with(CATCH_PATH));
-    let parsed = others.chain([uri]).map(RedirectUri::parse).collect::<Result<_, _>>();
-    let redirect_uris =
-        parsed.map_err(|_| Problem::invalid("redirectUri", format!("{uri} cannot be one")))?;
-    let Application { client_id, name, organization, scopes, profile, quota } = application;
-    let organization_id = organization.map(|organization| organization.organization_id);
-    let record =
-        ApplicationRecord { client_id, name, organization_id, redirect_uris, scopes, profile, quota };
-    parts.service.put_application(record).await?;
-    Ok(())
 }
 
 async fn application(parts: &Parts, fields: &FormFields) -> Result<Application, Problem> {
@@ -182,10 +216,6 @@ async fn application(parts: &Parts, fields: &FormFields) -> Result<Application, 
         Some(name) => names::application(&parts.service, "clientId", name).await,
         None => names::first_application(&parts.service, "clientId").await,
     }
-}
-
-fn catch_uri(parts: &Parts) -> String {
-    format!("{}{CATCH_PATH}", parts.base_url)
 }
 
 fn is_host_of(base_url: &str, host: &HeaderValue) -> bool {

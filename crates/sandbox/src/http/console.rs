@@ -12,13 +12,16 @@ mod form;
 mod handle;
 mod html;
 mod kinds;
+mod korean;
 mod live;
+mod networks;
 mod page;
 mod record;
 mod regions;
 mod sign_in;
 mod texts;
 mod view;
+mod worlds;
 
 use axum::Router;
 use axum::extract::{RawQuery, Request, State};
@@ -30,9 +33,13 @@ use super::access::{Access, is_foreign};
 use super::answer::Problem;
 use super::surroundings::Surroundings;
 use crate::sandbox::Sandbox;
-use handle::{Console, field, read_form};
+use handle::{Console, FORM_BYTES_MAX, field, read_form};
 use page::{KeyPage, Page};
-use view::{LANGUAGE_COOKIE, View};
+use view::LANGUAGE_COOKIE;
+
+pub(super) use assets::{script_href, style_href};
+pub(super) use html::{html_answer, write};
+pub(super) use view::View;
 
 /// The page.
 pub(super) const PATH: &str = "/";
@@ -75,7 +82,8 @@ async fn show(State(console): State<Console>, RawQuery(query): RawQuery, headers
     response
 }
 
-fn language_cookie(view: &View) -> Option<HeaderValue> {
+/// The cookie that remembers the language.
+pub(super) fn language_cookie(view: &View) -> Option<HeaderValue> {
     let tag = view.language.pick("ko", "en");
     let cookie = format!("{LANGUAGE_COOKIE}={tag}; Path=/; Max-Age={LANGUAGE_COOKIE_S}; SameSite=Strict");
     HeaderValue::from_str(&cookie).ok()
@@ -87,7 +95,7 @@ async fn present_key(State(console): State<Console>, request: Request) -> Result
     if is_foreign(&parts.headers) {
         return Err(Problem::new(StatusCode::FORBIDDEN, "Origin: must be that of the console"));
     }
-    let (access, fields) = (console.access(), read_form(body).await?);
+    let (access, fields) = (console.access(), read_form(body, FORM_BYTES_MAX).await?);
     Ok(match access.set_cookie().filter(|_| access.is_key(field(&fields, "key"))) {
         Some(cookie) => ([(header::SET_COOKIE, cookie)], Redirect::to(PATH)).into_response(),
         None => KeyPage::answer(&View::of("", &parts.headers), true),

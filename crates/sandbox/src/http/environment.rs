@@ -24,7 +24,7 @@ pub(super) struct Environment {
     token_url: String,
     client_id: String,
     client_secret: String,
-    /// The first redirect address of the application.
+    /// The redirect address of the application for its own program.
     redirect_uri: String,
     channel_id: String,
     access_token: String,

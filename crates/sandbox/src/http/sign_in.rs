@@ -7,10 +7,9 @@ use serde::Serialize;
 
 use super::answer::{Answer, Content, Problem};
 use super::names;
+use crate::catch_address::for_browser;
+use crate::overview::sign_in_url;
 use crate::sandbox::Sandbox;
-
-/// The state of the sign-in. It only has to be there.
-const STATE: &str = "1";
 
 /// The address of a sign-in to an application.
 #[derive(Serialize, JsonSchema)]
@@ -38,11 +37,8 @@ pub(super) async fn show(State(sandbox): State<Sandbox>, RawQuery(query): RawQue
     };
     let details = parts.service.application_details(&application.client_id).await?;
     let rule = format!("{} needs a redirect address first", application.client_id);
-    let redirect_uri =
-        details.redirect_uris.into_iter().next().ok_or_else(|| Problem::invalid("client", rule))?;
+    let redirect_uri = for_browser(&details.redirect_uris).ok_or_else(|| Problem::invalid("client", rule))?;
+    let url = sign_in_url(&parts.base_url, &application.client_id, redirect_uri);
     let client_id = application.client_id.to_string();
-    let mut query = form_urlencoded::Serializer::new(String::new());
-    query.append_pair("clientId", &client_id).append_pair("redirectUri", &redirect_uri);
-    let url = format!("{}/account-interlock?{}", parts.base_url, query.append_pair("state", STATE).finish());
     Ok(Content(SignInAddress { client_id, url }))
 }

@@ -13,7 +13,8 @@ use service::tokens::IssuedTokens;
 use super::answer::{Answer, Content, Problem};
 use super::body::JsonBody;
 use super::names;
-use crate::sandbox::{CATCH_PATH, Sandbox};
+use crate::catch_address::for_program;
+use crate::sandbox::Sandbox;
 
 /// The state of the sign-in. No page checks it.
 const STATE: &str = "sandbox";
@@ -44,7 +45,7 @@ pub(super) struct Issued {
 pub(super) struct SignedIn {
     /// The application.
     pub application: Application,
-    /// The first redirect address of the application.
+    /// The redirect address of the application for its own program.
     pub redirect_uri: String,
     /// The user.
     pub user: ChannelId,
@@ -67,10 +68,8 @@ pub(super) async fn sign_in(service: &Service, wanted: SignInFields) -> Result<S
     };
     let details = service.application_details(&application.client_id).await?;
     let rule = format!("{} needs a redirect address first", application.client_id);
-    let mut addresses = details.redirect_uris;
-    // The page of the sandbox is for applications without an address of their own.
-    addresses.sort_by_key(|address| address.ends_with(CATCH_PATH));
-    let redirect_uri = addresses.into_iter().next().ok_or_else(|| Problem::invalid("client", rule))?;
+    let redirect_uri = for_program(&details.redirect_uris).cloned();
+    let redirect_uri = redirect_uri.ok_or_else(|| Problem::invalid("client", rule))?;
     let request = SignInRequest { application, redirect_uri, state: STATE.to_owned() };
     let code = service.consent(&request, &user).await?;
     let tokens = service.exchange_code(&request.application, code.expose(), STATE).await?;

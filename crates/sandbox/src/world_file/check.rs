@@ -190,7 +190,8 @@ impl WorldFile {
             known(people, "person", &format!("{path}.channelId"), Some(channel_id))?;
             let application =
                 self.applications.iter().find(|application| application.client_id == *client_id);
-            let has_address = application.map(|application| !application.redirect_uris.is_empty());
+            let has_address = application
+                .map(|application| application.catch_redirects || !application.redirect_uris.is_empty());
             let path_of = |field: &str| format!("{path}.{field}");
             match has_address {
                 None => {

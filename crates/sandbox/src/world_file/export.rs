@@ -11,6 +11,8 @@ use service::drops::{ClaimFilter, ClaimQuery, Publisher};
 use service::lives::LiveListing;
 use service::{Error, Page, Service};
 
+use crate::catch_address::is_catch;
+
 use super::model::{
     ApplicationItem, BroadcastItem, CampaignItem, CategoryItem, ChatItem, ClaimItem, FollowItem, LiveItem,
     ManagerItem, OrganizationItem, PersonItem, RewardItem, SubscriptionItem, TokenPair, WebhookItem,
@@ -56,7 +58,7 @@ impl WorldFile {
         let stands = |pair: &&TokenPair| {
             let application = applications.iter().find(|entry| entry.client_id == pair.client_id);
             people.contains_key(pair.channel_id.as_str())
-                && application.is_some_and(|entry| !entry.redirect_uris.is_empty())
+                && application.is_some_and(|entry| entry.catch_redirects || !entry.redirect_uris.is_empty())
         };
         let mut tokens = Vec::new();
         for pair in known.tokens.iter().filter(stands) {
@@ -147,6 +149,9 @@ impl WorldFile {
             for life in page.applications.into_iter().filter(|life| life.deleted_at.is_none()) {
                 let client_id = &life.application.client_id;
                 let redirect_uris = service.application_details(client_id).await?.redirect_uris;
+                // The address of the page differs between sandboxes.
+                let (pages, redirect_uris): (Vec<_>, Vec<_>) =
+                    redirect_uris.into_iter().partition(|uri| is_catch(uri));
                 let webhook = webhook(service, client_id, known).await?;
                 let scopes: Vec<Scope> = life.application.scopes.iter().collect();
                 let profile = life.application.profile.map(|profile| profile.name().to_owned());
@@ -156,6 +161,7 @@ impl WorldFile {
                     client_id: client_id.to_string(),
                     name: Some(life.application.name.clone()),
                     redirect_uris,
+                    catch_redirects: !pages.is_empty(),
                     scopes: Some(scopes.iter().map(|scope| scope.name().to_owned()).collect()),
                     organization_id: organization.map(|owner| owner.organization_id.to_string()),
                     profile,

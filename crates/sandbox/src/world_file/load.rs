@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use domain::application::RedirectUri;
 use domain::drops::{FulfillmentState, Period};
 use domain::secret::{AccessToken, ClientSecret, RefreshToken, WebhookSecret};
 use domain::{ChannelId, ClientId, OrganizationId, Refusal, Rule};
@@ -81,14 +82,15 @@ impl WorldFile {
         Ok(())
     }
 
-    /// Writes what begins now: lives, applications and the tokens of the file. `secrets` are the client
-    /// secrets by client id.
+    /// Writes what begins now: lives, applications and the tokens of the file. `catch_address` is that of the
+    /// page that catches redirects, if there is one; `secrets` are the client secrets by client id.
     ///
     /// # Errors
     /// As [`load`](Self::load).
     pub async fn begin(
         &self,
         service: &Service,
+        catch_address: Option<&RedirectUri>,
         secrets: &BTreeMap<String, String>,
     ) -> Result<(), WorldFileError> {
         for (path, entry) in listed("people", &self.people) {
@@ -98,7 +100,7 @@ impl WorldFile {
             }
         }
         for (path, entry) in listed("applications", &self.applications) {
-            entry.load(&path, service).await?;
+            entry.load(&path, service, catch_address).await?;
         }
         self.ensure_secrets(service, secrets).await?;
         for (path, pair) in listed("tokens", &self.tokens) {
@@ -164,8 +166,14 @@ impl WorldFile {
 }
 
 impl ApplicationItem {
-    async fn load(&self, path: &str, service: &Service) -> Result<(), WorldFileError> {
-        let record = self.convert(path)?;
+    async fn load(
+        &self,
+        path: &str,
+        service: &Service,
+        catch_address: Option<&RedirectUri>,
+    ) -> Result<(), WorldFileError> {
+        let mut record = self.convert(path)?;
+        record.redirect_uris.extend(catch_address.filter(|_| self.catch_redirects).cloned());
         let client_id = record.client_id.clone();
         of(path, service.put_application(record).await)?;
         match &self.webhook {

@@ -184,6 +184,9 @@ pub struct ApplicationItem {
     /// The addresses that a sign-in may redirect to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub redirect_uris: Vec<String>,
+    /// Whether the page of the sandbox that catches redirects, `/sandbox/catch`, is one of them.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub catch_redirects: bool,
     /// The scopes, by their names. Default: every scope of users, and the scope of drops if the application
     /// has an organization.
     #[serde(default, skip_serializing_if = "Option::is_none")]

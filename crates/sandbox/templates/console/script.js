@@ -7,13 +7,32 @@
   const byId = (id) => document.getElementById(id);
   root.classList.add('js');
 
-  // Replaces the content of an element. The focus stays where it was, if the control is still there.
+  // Replaces the content of an element. What was typed, chosen, opened, scrolled and focused stays.
   function replace(element, html) {
-    const focused = element.contains(document.activeElement) ? document.activeElement.id : '';
-    const open = new Set([...element.querySelectorAll('details[open][id]')].map(({ id }) => id));
+    const active = element.contains(document.activeElement) ? document.activeElement : null;
+    const caret = active?.matches('input') ? [active.selectionStart, active.selectionEnd] : null;
+    const within = (selector) => [...element.querySelectorAll(selector)];
+    const filled = within('input[id], select[id]').map(({ id, value }) => [id, value]);
+    const opened = within('details[open][id]').map(({ id }) => id);
+    const scrolled = within('[id]').filter(({ scrollTop }) => scrollTop).map(({ id, scrollTop }) => [id, scrollTop]);
     element.innerHTML = html;
-    for (const id of open) byId(id)?.setAttribute('open', '');
-    if (focused) byId(focused)?.focus();
+    for (const [id, value] of filled) {
+      const control = byId(id);
+      if (control && (control.localName === 'input' || [...control.options].some((one) => one.value === value))) control.value = value;
+    }
+    for (const id of opened) byId(id)?.setAttribute('open', '');
+    for (const [id, top] of scrolled) byId(id)?.scrollTo(0, top);
+    if (!active) return;
+    const again = active.id && byId(active.id);
+    (again || headingOf(element))?.focus({ preventScroll: true });
+    if (again && caret?.[0] != null) again.setSelectionRange(...caret);
+  }
+
+  // Where the focus goes when its control is gone.
+  function headingOf(element) {
+    const heading = element.closest('section')?.querySelector('h2');
+    heading?.setAttribute('tabindex', '-1');
+    return heading;
   }
 
   // New options of a select. What was chosen stays chosen, and an option that stands for no choice stays first.
@@ -77,7 +96,9 @@
       if (byId('pause').checked || !byId('where-wrong').hidden) return;
       const list = byId('records');
       list.insertAdjacentHTML('afterbegin', rows.html);
-      while (list.children.length > ROWS_MAX) list.lastElementChild.remove();
+      while (list.children.length > ROWS_MAX && !list.lastElementChild.contains(document.activeElement)) {
+        list.lastElementChild.remove();
+      }
     });
   }
 
@@ -97,15 +118,21 @@
   }
 
   async function act(form, submitter) {
+    if (form.dataset.confirm && !confirm(form.dataset.confirm)) return;
     const body = new URLSearchParams(new FormData(form, submitter));
+    const file = form.querySelector('[data-body]')?.files[0];
     submitter?.setAttribute('aria-busy', 'true');
     try {
+      if (file) body.set('_body', await file.text());
       const headers = { 'Console-Fragment': '1' };
       const answer = await fetch(form.action, { method: 'POST', headers, body });
       const text = await answer.text();
       const isPage = answer.headers.get('content-type')?.startsWith('text/html');
       if (isPage) replace(byId('result'), text);
       else location.reload();
+      if (isPage && answer.ok && form.closest('.adder')) form.reset();
+      // A world that went back has another record.
+      if (isPage && answer.ok && 'renew' in form.dataset) await show();
     } catch {
       byId('lost').textContent = document.body.dataset.lost;
     } finally {
@@ -118,7 +145,8 @@
     if (submitter?.hasAttribute('formaction')) return;
     if (target.matches('[data-act]')) {
       event.preventDefault();
-      act(target, submitter);
+      // A second press while the first one runs changes nothing.
+      if (!submitter?.hasAttribute('aria-busy')) act(target, submitter);
     } else if (target.matches('[data-view]')) {
       event.preventDefault();
       show();
@@ -154,8 +182,9 @@
   });
 
   document.addEventListener('keydown', ({ key }) => {
-    if (key === 'Escape') byId('result').replaceChildren();
+    if (key === 'Escape') byId('result')?.replaceChildren();
   });
 
-  connect();
+  // Other pages have the buttons alone.
+  if (mark) connect();
 })();

@@ -1,8 +1,10 @@
 //! How a world begins: its content, its secrets, its clock and its randomness.
 
+use std::collections::BTreeMap;
+
 use domain::Timestamp;
 use domain::secret::ClientSecret;
-use sandbox::{WorldFile, WorldFileError};
+use sandbox::{WorldFile, WorldFileError, catch_address, move_catch_addresses};
 use service::{Clock, ClockMode, Entropy, SandboxClock};
 
 use super::notes::Notes;
@@ -74,9 +76,12 @@ impl Birth {
         if begins_at.is_none() {
             clock.set_mode(ClockMode::Real);
         }
-        match exists {
-            false => file.begin(service, &notes.client_secrets).await?,
-            true => file.ensure_secrets(service, &notes.client_secrets).await?,
+        if exists {
+            file.ensure_secrets(service, &notes.client_secrets).await?;
+            move_catch_addresses(service, node.base_url()).await?;
+        } else {
+            let page = node.sandbox().and_then(|_| catch_address(node.base_url()));
+            file.begin(service, page.as_ref(), &notes.client_secrets).await?;
         }
         remember(&node, &notes.client_secrets);
         let world = World::describe(&node, file, &notes.operator_key, &notes.client_secrets).await?;
@@ -95,8 +100,16 @@ impl Birth {
     }
 }
 
+/// Completes a node that goes on from a snapshot: with its client secrets, and with its own page that catches
+/// redirects.
+pub(super) async fn resume(node: &Node, secrets: &BTreeMap<String, String>) -> Result<(), String> {
+    remember(node, secrets);
+    let moved = move_catch_addresses(node.service(), node.base_url()).await;
+    moved.map_err(|error| format!("the store failed: {error}"))
+}
+
 /// Gives the sandbox of a node the client secrets, which the store has only as hashes.
-pub(super) fn remember<'a>(node: &Node, secrets: impl IntoIterator<Item = (&'a String, &'a String)>) {
+fn remember<'a>(node: &Node, secrets: impl IntoIterator<Item = (&'a String, &'a String)>) {
     let Some(sandbox) = node.sandbox() else { return };
     for (client_id, secret) in secrets {
         if let Some(secret) = ClientSecret::presented(secret) {

@@ -7,7 +7,7 @@ use sandbox::{WorldError, WorldFile, WorldHost, WorldResult, WorldSummary};
 use serde_json::Value;
 use tokio::sync::{Mutex, OwnedSemaphorePermit};
 
-use super::birth::remember;
+use super::birth::resume;
 use super::snapshot::{self, ClockState, Snapshot};
 use super::world::World;
 use crate::{Node, StoreSettings};
@@ -128,7 +128,7 @@ impl Hosted {
         snapshot::replace(&path, &next).map_err(WorldError::Failed)?;
         let started = Node::start_behind(front, settings, snapshot.environment()).await;
         let node = started.map_err(WorldError::Failed)?;
-        remember(&node, &snapshot.client_secrets);
+        resume(&node, &snapshot.client_secrets).await.map_err(WorldError::Failed)?;
         join_host(&node, host);
         let description = snapshot.description.behind(&node, &self.operator_key);
         let answer = described(&description, &self.id);

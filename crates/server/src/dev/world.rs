@@ -7,7 +7,7 @@ use std::path::Path;
 use commands::state_file::{self, RunningSandbox, StateFile};
 use domain::application::Application;
 use domain::{ChannelId, ClientId};
-use sandbox::{KnownSecrets, PASSWORD, TokenPair, WorldFile};
+use sandbox::{KnownSecrets, PASSWORD, TokenPair, WorldFile, for_browser, for_program};
 use serde::{Deserialize, Serialize};
 use service::sign_in::SignInRequest;
 use service::tokens::IssuedTokens;
@@ -45,6 +45,9 @@ pub struct World {
     operator_key: String,
     applications: Vec<ApplicationEntry>,
     users: Vec<UserEntry>,
+    /// The address that begins a sign-in to the first application.
+    #[serde(skip)]
+    sign_in_url: String,
     #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
     tls: Option<TlsEntry>,
     /// The secrets of webhooks that the world file fixes, by client id.
@@ -97,18 +100,22 @@ impl World {
         let service = node.service();
         let mut applications = Vec::new();
         for entry in &file.applications {
-            let found = service.application(&ClientId::stored(entry.client_id.clone())).await?;
             // A kept world may have lost an application or a person.
-            applications.extend(found.map(|found| (entry, found)));
+            let client_id = ClientId::stored(entry.client_id.clone());
+            if let Some(application) = service.application(&client_id).await? {
+                let addresses = service.application_details(&client_id).await?.redirect_uris;
+                applications.push(Described { entry, application, addresses });
+            }
         }
+        let sign_in_url = applications.first().map(|first| first.sign_in_url(node.base_url()));
         let mut users = Vec::new();
         for person in file.people.iter().take(PEOPLE_MAX) {
             let channel_id = ChannelId::stored(person.channel_id.clone());
             let Ok(channel) = service.channel(&channel_id).await else { continue };
             let mut tokens = BTreeMap::new();
-            for (entry, application) in &applications {
-                if let Some(pair) = token_pair(service, file, entry, application, &channel_id).await? {
-                    tokens.insert(entry.client_id.clone(), pair);
+            for application in &applications {
+                if let Some(pair) = application.token_pair(service, file, &channel_id).await? {
+                    tokens.insert(application.entry.client_id.clone(), pair);
                 }
             }
             users.push(UserEntry {
@@ -119,12 +126,13 @@ impl World {
                 tokens,
             });
         }
-        let entry = |(entry, found): &(&sandbox::ApplicationItem, Application)| ApplicationEntry {
-            name: found.name.clone(),
+        let entry = |Described { entry, application, .. }: &Described<'_>| ApplicationEntry {
+            name: application.name.clone(),
             client_id: entry.client_id.clone(),
             client_secret: secrets.get(&entry.client_id).cloned().unwrap_or_default(),
+            // Those of the file, which a program can listen at. They are the same at every start.
             redirect_uris: entry.redirect_uris.clone(),
-            scopes: found.scopes.iter().map(|scope| scope.name().to_owned()).collect(),
+            scopes: application.scopes.iter().map(|scope| scope.name().to_owned()).collect(),
         };
         let applications = applications.iter().map(entry).collect();
         let webhooks = file
@@ -139,6 +147,7 @@ impl World {
             operator_key: operator_key.to_owned(),
             applications,
             users,
+            sign_in_url: sign_in_url.unwrap_or_default(),
             tls: TlsEntry::of(node),
             webhook_secrets: webhooks.collect(),
         })
@@ -228,7 +237,7 @@ impl World {
         }
         writeln!(out, "  Console        {base_url}/")?;
         writeln!(out, "  Documentation  {base_url}/docs")?;
-        writeln!(out, "  Sign in        {}", self.sign_in_url())?;
+        writeln!(out, "  Sign in        {}", self.sign_in_url)?;
         writeln!(out, "  API            {base_url}/open/v1, {platform_url}/platform/v1")?;
         writeln!(out, "  Operator key   {operator_key}")?;
         for ApplicationEntry { client_id, client_secret, .. } in &self.applications {
@@ -269,37 +278,46 @@ impl World {
         }
         Ok(())
     }
-
-    /// An address that begins a sign-in to the first application.
-    fn sign_in_url(&self) -> String {
-        let Some(application) = self.applications.first() else { return String::new() };
-        let redirect_uri = application.redirect_uris.last().map_or("", String::as_str);
-        let ApplicationEntry { client_id, .. } = application;
-        format!("{}/account-interlock?clientId={client_id}&redirectUri={redirect_uri}&state=1", self.auth_url)
-    }
 }
 
-/// The tokens of a person for an application: those of the file, else new ones. An application without a
-/// redirect address gets none.
-async fn token_pair(
-    service: &Service,
-    file: &WorldFile,
-    entry: &sandbox::ApplicationItem,
-    application: &Application,
-    channel_id: &ChannelId,
-) -> Result<Option<TokenEntry>, Error> {
-    let of_file =
-        |pair: &&TokenPair| pair.channel_id == channel_id.as_str() && pair.client_id == entry.client_id;
-    if let Some(pair) = file.tokens.iter().find(of_file) {
-        let TokenPair { access_token, refresh_token, .. } = pair.clone();
-        return Ok(Some(TokenEntry { access_token, refresh_token }));
+/// An application while its world is described.
+struct Described<'a> {
+    entry: &'a sandbox::ApplicationItem,
+    application: Application,
+    /// Its redirect addresses.
+    addresses: Vec<String>,
+}
+
+impl Described<'_> {
+    /// The tokens of a person: those of the file, else new ones. An application without a redirect address
+    /// gets none.
+    async fn token_pair(
+        &self,
+        service: &Service,
+        file: &WorldFile,
+        channel_id: &ChannelId,
+    ) -> Result<Option<TokenEntry>, Error> {
+        let of_file = |pair: &&TokenPair| {
+            pair.channel_id == channel_id.as_str() && pair.client_id == self.entry.client_id
+        };
+        if let Some(pair) = file.tokens.iter().find(of_file) {
+            let TokenPair { access_token, refresh_token, .. } = pair.clone();
+            return Ok(Some(TokenEntry { access_token, refresh_token }));
+        }
+        let Some(redirect_uri) = for_program(&self.addresses) else { return Ok(None) };
+        let issued = sign_in(service, self.application.clone(), redirect_uri.clone(), channel_id).await?;
+        Ok(Some(TokenEntry {
+            access_token: issued.access.expose().to_owned(),
+            refresh_token: issued.refresh.expose().to_owned(),
+        }))
     }
-    let Some(redirect_uri) = entry.redirect_uris.first() else { return Ok(None) };
-    let issued = sign_in(service, application.clone(), redirect_uri.clone(), channel_id).await?;
-    Ok(Some(TokenEntry {
-        access_token: issued.access.expose().to_owned(),
-        refresh_token: issued.refresh.expose().to_owned(),
-    }))
+
+    /// The address that begins a sign-in of a person with a browser.
+    fn sign_in_url(&self, base_url: &str) -> String {
+        let (client_id, redirect_uri) = (&self.entry.client_id, for_browser(&self.addresses));
+        let redirect_uri = redirect_uri.map_or("", String::as_str);
+        format!("{base_url}/account-interlock?clientId={client_id}&redirectUri={redirect_uri}&state=1")
+    }
 }
 
 /// Performs a whole sign-in without its pages.

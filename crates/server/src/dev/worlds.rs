@@ -211,7 +211,7 @@ impl Worlds {
             snapshot.copy_to(&database).map_err(WorldError::Failed)?;
             let settings = self.settings(database, &notes.operator_key);
             let node = Node::start(settings, snapshot.environment()).await.map_err(WorldError::Failed)?;
-            super::birth::remember(&node, &snapshot.client_secrets);
+            super::birth::resume(&node, &snapshot.client_secrets).await.map_err(WorldError::Failed)?;
             let description = snapshot.description.behind(&node, &notes.operator_key);
             Ok((Running { node, description }, Some(snapshot.clone())))
         };

@@ -56,9 +56,7 @@ impl Service {
     /// application that is being deleted.
     pub async fn put_application(&self, record: ApplicationRecord) -> Result<Option<ClientSecret>, Error> {
         invalid::text("name", &record.name, 1, NAME_CHARS_MAX)?;
-        if record.redirect_uris.len() > REDIRECT_URIS_MAX {
-            return Err(Invalid::new("redirectUris", Rule::Items { min: 0, max: REDIRECT_URIS_MAX }).into());
-        }
+        few_enough(&record.redirect_uris)?;
         if self.is_being_deleted(&record.client_id).await? {
             return Err(Invalid::new("clientId", Rule::BeingDeleted).into());
         }
@@ -98,6 +96,33 @@ impl Service {
             })
             .await?;
         Ok(created.then_some(secret))
+    }
+
+    /// Replaces the redirect addresses of an application.
+    ///
+    /// # Errors
+    /// `Invalid` for too many addresses; the store's when there is no such application.
+    pub async fn put_redirect_uris(
+        &self,
+        client_id: ClientId,
+        redirect_uris: Vec<RedirectUri>,
+    ) -> Result<(), Error> {
+        few_enough(&redirect_uris)?;
+        self.write(async move |work: &mut Work<'_>| {
+            work.delete_redirect_uris(&client_id).await?;
+            for uri in &redirect_uris {
+                work.insert_redirect_uri(&client_id, uri).await?;
+            }
+            Ok(())
+        })
+        .await
+    }
+}
+
+fn few_enough(redirect_uris: &[RedirectUri]) -> Result<(), Invalid> {
+    match redirect_uris.len() {
+        0..=REDIRECT_URIS_MAX => Ok(()),
+        _ => Err(Invalid::new("redirectUris", Rule::Items { min: 0, max: REDIRECT_URIS_MAX })),
     }
 }
 

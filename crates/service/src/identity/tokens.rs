@@ -34,6 +34,14 @@ enum TokenOutcome {
 }
 
 impl Service {
+    /// The application that a code was made for; `None` if there is no such code.
+    pub async fn application_of_code(&self, code: &str) -> Result<Option<ClientId>, Error> {
+        let Some(code) = AuthCode::presented(code) else { return Ok(None) };
+        let hash = code.hash();
+        let found = self.read(async move |tx: &mut Tx| Ok(tx.code(&hash).await?)).await?;
+        Ok(found.map(|(code, _)| code.client_id))
+    }
+
     /// Exchanges a code for the first pair of tokens.
     ///
     /// # Errors

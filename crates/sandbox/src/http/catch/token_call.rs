@@ -32,7 +32,8 @@ pub(super) struct TokenAnswer {
     pub status: StatusCode,
     /// The body as it came, with line breaks if it is JSON.
     pub body: String,
-    pub access_token: Option<String>,
+    /// The tokens by their names; none if the code was refused.
+    pub tokens: Vec<(&'static str, String)>,
 }
 
 impl TokenCall {
@@ -83,10 +84,13 @@ impl TokenCall {
         let answer = connection.send(request).await.map_err(|error| error.to_string())?;
         let text = String::from_utf8_lossy(&answer.beginning).into_owned();
         let json: Option<Value> = serde_json::from_str(&text).ok();
-        let token = json.as_ref().and_then(|json| json["content"]["accessToken"].as_str());
-        let access_token = token.map(str::to_owned);
+        let token = |name: &'static str| {
+            let token = json.as_ref()?["content"][name].as_str()?;
+            Some((name, token.to_owned()))
+        };
+        let tokens = ["accessToken", "refreshToken"].into_iter().filter_map(token).collect();
         let pretty = json.as_ref().and_then(|json| serde_json::to_string_pretty(json).ok());
-        Ok(TokenAnswer { status: answer.status, body: pretty.unwrap_or(text), access_token })
+        Ok(TokenAnswer { status: answer.status, body: pretty.unwrap_or(text), tokens })
     }
 }
 

@@ -2,21 +2,27 @@
 
 use askama::Template;
 use axum::extract::{Request, State};
-use axum::response::Response;
+use axum::response::{IntoResponse, Redirect, Response};
 use http::{HeaderName, Method, StatusCode};
 use serde_json::Value;
 
 use super::form;
-use super::handle::{Console, field, read_form};
+use super::handle::{Console, FORM_BYTES_MAX, field, read_form};
 use super::html::{html_answer, write};
 use super::page::Page;
 use super::record::plain;
-use super::texts::{Texts, texts};
+use super::texts::Texts;
 use super::view::View;
 use crate::http::answer::Problem;
 
 /// Asks for the result alone, without the page around it.
 const FRAGMENT: HeaderName = HeaderName::from_static("console-fragment");
+/// The call whose body is a file. Its other fields are in the query.
+const IMPORT: &str = "/sandbox/v1/worlds/import";
+/// The field with that file.
+const BODY: &str = "_body";
+/// Maximum length of a form with a file, in bytes.
+const IMPORT_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// The part of every path that a form may call.
 const CALLABLE: &str = "/sandbox/v1/";
 /// Maximum number of shown happenings of a move of the clock.
@@ -45,18 +51,26 @@ struct FormResult {
 pub(super) async fn act(State(console): State<Console>, request: Request) -> Result<Response, Problem> {
     let (parts, body) = request.into_parts();
     console.check(&parts.method, &parts.headers)?;
-    let fields = read_form(body).await?;
     let query = parts.uri.query().unwrap_or_default();
     let (method, path) = callable(query)?;
-    let body = Value::Object(form::to_json(&fields));
-    let (status, answer) = console.call(method, &path, Some(body)).await;
+    let bytes_max = if path == IMPORT { IMPORT_BYTES_MAX } else { FORM_BYTES_MAX };
+    let fields = read_form(body, bytes_max).await?;
+    let (path, body) = match path == IMPORT {
+        true => (form::with_query(&path, &fields), field(&fields, BODY).to_owned()),
+        false => (path, Value::Object(form::to_json(&fields)).to_string()),
+    };
+    let (status, answer) = console.call(method, &path, body).await;
     console.note_form();
     let view = View::of(query, &parts.headers);
     let title = Some(field(&fields, "_title")).filter(|title| !title.is_empty()).unwrap_or(&path).to_owned();
-    let html = write(&FormResult::of(texts(view.language), title, status, answer))?;
+    let html = write(&FormResult::of(Texts::of(view.language), title, status, answer))?;
     let status = if status.is_success() { StatusCode::OK } else { status };
     if parts.headers.contains_key(FRAGMENT) {
         return Ok(html_answer(status, html));
+    }
+    // A world that went back to an earlier state has another node, which answers from now on.
+    if status.is_success() && is_replacement(&path) {
+        return Ok(Redirect::to("/#worlds").into_response());
     }
     let mut page = Page::answer(&console, &view, Some(html)).await;
     *page.status_mut() = status;
@@ -74,6 +88,11 @@ fn callable(query: &str) -> Result<(Method, String), Problem> {
     Ok((method.ok_or_else(|| Problem::invalid("call", rule))?, path.to_owned()))
 }
 
+/// Whether a call replaces the node of a world, which may be that of the page.
+fn is_replacement(path: &str) -> bool {
+    path.starts_with("/sandbox/v1/worlds/") && (path.ends_with("/reset") || path.ends_with("/restore"))
+}
+
 impl FormResult {
     fn of(t: &'static Texts, title: String, status: StatusCode, answer: Value) -> Self {
         let is_good = status.is_success();
@@ -81,7 +100,10 @@ impl FormResult {
         let delivered = content.get("delivered").map(|sessions| format!("{}: {sessions}", t.delivered_to));
         let message = match is_good {
             true => delivered.unwrap_or_default(),
-            false => answer["message"].as_str().unwrap_or(t.failed).to_owned(),
+            false => {
+                let message = answer["message"].as_str().unwrap_or(t.failed);
+                format!("{} {message}", t.refused_lead).trim().to_owned()
+            }
         };
         let found = COPIED.iter().filter_map(|name| Some((*name, content.get(name)?.as_str()?.to_owned())));
         let happened = content["happened"].as_array().map(Vec::as_slice).unwrap_or_default();

@@ -16,12 +16,12 @@ static STYLE_HASH: LazyLock<String> = LazyLock::new(|| hash(STYLE));
 static SCRIPT_HASH: LazyLock<String> = LazyLock::new(|| hash(SCRIPT));
 
 /// The address of the style sheet. A changed sheet has another address.
-pub(super) fn style_href() -> String {
+pub(crate) fn style_href() -> String {
     format!("/sandbox/console/style.css?v={}", *STYLE_HASH)
 }
 
 /// The address of the script.
-pub(super) fn script_href() -> String {
+pub(crate) fn script_href() -> String {
     format!("/sandbox/console/script.js?v={}", *SCRIPT_HASH)
 }
 

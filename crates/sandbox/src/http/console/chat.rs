@@ -1,8 +1,10 @@
 //! A channel's events and sessions: what each session received, and why it did not.
 
 use askama::Template;
+use domain::Language;
 use serde_json::Value;
 
+use super::korean::reason;
 use super::record::{plain, short_time, shortened};
 use super::texts::Texts;
 use super::view::View;
@@ -52,6 +54,7 @@ struct EventView {
 
 impl Chat {
     pub fn of(t: &'static Texts, overview: &Overview, log: &Log, view: &View) -> Self {
+        let language = view.language;
         let channel = channel_of(overview, view);
         let records = log.after(log.mark().saturating_sub(RECORDS_SEARCHED));
         let events: Vec<&Record> = records
@@ -68,9 +71,9 @@ impl Chat {
             sessions: overview
                 .sessions
                 .iter()
-                .map(|session| session_view(t, session, channel, &events))
+                .map(|session| session_view(t, language, session, channel, &events))
                 .collect(),
-            events: events.iter().map(|record| event_view(record, overview)).collect(),
+            events: events.iter().map(|record| event_view(language, record, overview)).collect(),
         }
     }
 }
@@ -82,13 +85,19 @@ fn channel_of<'a>(overview: &'a Overview, view: &'a View) -> &'a str {
 }
 
 /// A session, with what the events say of it. The newest event is first.
-fn session_view(t: &'static Texts, session: &SessionEntry, channel: &str, events: &[&Record]) -> SessionView {
+fn session_view(
+    t: &'static Texts,
+    language: Language,
+    session: &SessionEntry,
+    channel: &str,
+    events: &[&Record],
+) -> SessionView {
     let key = session.session_key.as_str();
     let of_channel = session.subscribed_events.iter().filter(|event| event.channel_id.as_str() == channel);
     let last = events.iter().find(|record| received(record).any(|receiver| receiver == key));
     let missed = events.first().and_then(|record| {
         let of_session = missed(record).find(|missed| missed["session"] == key)?;
-        Some(plain(&of_session["why"]))
+        Some(reason(language, &plain(&of_session["why"])))
     });
     SessionView {
         key: key.to_owned(),
@@ -102,7 +111,7 @@ fn session_view(t: &'static Texts, session: &SessionEntry, channel: &str, events
     }
 }
 
-fn event_view(record: &Record, overview: &Overview) -> EventView {
+fn event_view(language: Language, record: &Record, overview: &Overview) -> EventView {
     let label = |key: &str| {
         let known = overview.sessions.iter().find(|session| session.session_key == key);
         let owner = known.map(|session| session.channel_id.as_deref().unwrap_or(&session.client_id));
@@ -117,7 +126,7 @@ fn event_view(record: &Record, overview: &Overview) -> EventView {
         text: shortened(&text),
         received: received(record).map(label).collect(),
         missed: missed(record)
-            .map(|missed| (label(&plain(&missed["session"])), plain(&missed["why"])))
+            .map(|missed| (label(&plain(&missed["session"])), reason(language, &plain(&missed["why"]))))
             .collect(),
     }
 }

@@ -15,60 +15,182 @@ pub(super) struct EffectView {
     /// Its name in `do`.
     pub name: &'static str,
     pub label: &'static str,
-    pub fields: &'static [EffectField],
+    /// What happens.
+    pub about: &'static str,
+    pub fields: Vec<EffectFieldView>,
 }
 
-/// A field of an effect.
-pub(super) struct EffectField {
+/// A field of an effect in a language.
+pub(super) struct EffectFieldView {
     /// The name in the form, with its type.
     pub name: &'static str,
     /// The label; empty for a fixed value.
     pub label: &'static str,
     /// The value at first.
     pub value: &'static str,
-    /// The only values; empty if it is typed.
-    pub choices: &'static [&'static str],
+    /// The only values with their labels; empty if it is typed.
+    pub choices: Vec<(&'static str, &'static str)>,
 }
 
-/// (name in `do`, Korean, English, fields)
-type EffectRow = (&'static str, &'static str, &'static str, &'static [EffectField]);
+/// (Korean, English)
+type Words = (&'static str, &'static str);
 
-const MOMENTS: &[&str] = &["before", "after"];
-const TAMPERED: &[&str] = &["signature", "timestamp", "body"];
+/// An effect in both languages.
+struct EffectRow {
+    name: &'static str,
+    label: Words,
+    about: Words,
+    fields: &'static [EffectField],
+}
 
-const EFFECTS: &[EffectRow] = &[
-    (
-        "status",
-        "상태 코드",
-        "Status",
-        &[
-            typed("do.status:number", "status", "429"),
-            typed("do.retryAfter:number", "retryAfter", "5"),
-            typed("do.message", "message", ""),
-        ],
-    ),
-    ("delay", "지연", "Delay", &[typed("do.delay", "delay", "2s"), chosen("do.when", "when", MOMENTS)]),
-    ("cut", "연결 끊기", "Cut", &[chosen("do.cut", "cut", MOMENTS)]),
-    ("truncate", "잘린 응답", "Truncate", &[fixed("do.truncate:flag")]),
-    ("drop", "이벤트 유실", "Drop", &[fixed("do.drop:flag")]),
-    ("duplicate", "중복", "Duplicate", &[fixed("do.duplicate:flag")]),
-    ("reorder", "순서 바뀜", "Reorder", &[fixed("do.reorder:flag")]),
-    ("late", "늦은 이벤트", "Late", &[typed("do.late", "late", "2s")]),
-    ("silence", "침묵", "Silence", &[fixed("do.silence:flag")]),
-    ("close", "세션 종료", "Close", &[chosen("do.close", "close", CLOSE_REASONS)]),
-    ("tamper", "웹훅 변조", "Tamper", &[chosen("do.tamper", "tamper", TAMPERED)]),
+/// A field of an effect in both languages.
+struct EffectField {
+    name: &'static str,
+    label: Words,
+    value: &'static str,
+    control: Filling,
+}
+
+/// What a field of an effect is filled with.
+enum Filling {
+    Typed,
+    Fixed,
+    Chosen(&'static [(&'static str, Words)]),
+    CloseReason,
+}
+
+const MOMENTS: &[(&str, Words)] =
+    &[("before", ("효과 전", "before its effect")), ("after", ("효과 후", "after its effect"))];
+const TAMPERED: &[(&str, Words)] = &[
+    ("signature", ("틀린 서명", "a wrong signature")),
+    ("timestamp", ("10분 전 시각", "a timestamp of 10 minutes ago")),
+    ("body", ("바뀐 본문", "a changed body")),
 ];
 
-const fn typed(name: &'static str, label: &'static str, value: &'static str) -> EffectField {
-    EffectField { name, label, value, choices: &[] }
+const EFFECTS: &[EffectRow] = &[
+    EffectRow {
+        name: "status",
+        label: ("상태 코드", "Status"),
+        about: (
+            "요청이 이 상태 코드로 답을 받고, 아무 일도 일어나지 않습니다.",
+            "A request is answered with this status, and nothing takes effect.",
+        ),
+        fields: &[
+            typed("do.status:number", ("상태 코드 (400–599)", "Status (400–599)"), "429"),
+            typed("do.retryAfter:number", ("Retry-After (초)", "Retry-After (seconds)"), "5"),
+            typed("do.message", ("메시지", "Message"), ""),
+        ],
+    },
+    EffectRow {
+        name: "delay",
+        label: ("지연", "Delay"),
+        about: ("요청이 이만큼 기다립니다.", "A request waits this long."),
+        fields: &[
+            typed("do.delay", ("지연 시간", "Delay"), "2s"),
+            chosen("do.when", ("언제", "When"), MOMENTS),
+        ],
+    },
+    EffectRow {
+        name: "cut",
+        label: ("연결 끊기", "Cut"),
+        about: (
+            "답 없이 연결이 끊깁니다. '효과 후'라면 일은 일어났고 답만 잃습니다.",
+            "The connection ends without an answer. After the effect only the answer is lost.",
+        ),
+        fields: &[chosen("do.cut", ("언제", "When"), MOMENTS)],
+    },
+    EffectRow {
+        name: "truncate",
+        label: ("잘린 응답", "Truncate"),
+        about: ("답의 절반에서 연결이 끊깁니다.", "The connection ends after half of the answer."),
+        fields: &[fixed("do.truncate:flag")],
+    },
+    EffectRow {
+        name: "drop",
+        label: ("이벤트 유실", "Drop"),
+        about: ("세션으로 가는 이벤트가 사라집니다.", "An event on its way to a session is lost."),
+        fields: &[fixed("do.drop:flag")],
+    },
+    EffectRow {
+        name: "duplicate",
+        label: ("중복", "Duplicate"),
+        about: (
+            "이벤트가 두 번 갑니다. 웹훅을 골랐다면 웹훅 메시지가 두 번 갑니다.",
+            "An event is sent twice; for a chosen webhook its message is.",
+        ),
+        fields: &[fixed("do.duplicate:flag")],
+    },
+    EffectRow {
+        name: "reorder",
+        label: ("순서 바뀜", "Reorder"),
+        about: ("이벤트가 다음 이벤트 뒤에 갑니다.", "An event is sent after the next one."),
+        fields: &[fixed("do.reorder:flag")],
+    },
+    EffectRow {
+        name: "late",
+        label: ("늦은 이벤트", "Late"),
+        about: (
+            "이벤트가 늦게 가고, 다른 이벤트가 앞지릅니다. 웹훅을 골랐다면 웹훅 메시지가 늦습니다.",
+            "An event is late, and others overtake it; for a chosen webhook its message is.",
+        ),
+        fields: &[typed("do.late", ("늦는 시간", "How late"), "2s")],
+    },
+    EffectRow {
+        name: "silence",
+        label: ("침묵", "Silence"),
+        about: (
+            "세션이 열린 채로 아무것도 오가지 않습니다.",
+            "The session stays open, and nothing passes it any more.",
+        ),
+        fields: &[fixed("do.silence:flag")],
+    },
+    EffectRow {
+        name: "close",
+        label: ("세션 종료", "Close"),
+        about: (
+            "메시지 대신 세션이 이 이유로 끝납니다.",
+            "The session ends for this reason, in place of a message.",
+        ),
+        fields: &[EffectField {
+            name: "do.close",
+            label: ("종료 이유", "Close reason"),
+            value: "",
+            control: Filling::CloseReason,
+        }],
+    },
+    EffectRow {
+        name: "tamper",
+        label: ("웹훅 변조", "Tamper"),
+        about: (
+            "웹훅 메시지가 믿을 수 없게 됩니다. 받는 쪽은 거절해야 합니다.",
+            "A webhook message cannot be trusted. Its receiver must refuse it.",
+        ),
+        fields: &[chosen("do.tamper", ("무엇이 틀리나", "What is wrong"), TAMPERED)],
+    },
+];
+
+const fn typed(name: &'static str, label: Words, value: &'static str) -> EffectField {
+    EffectField { name, label, value, control: Filling::Typed }
 }
 
-const fn chosen(name: &'static str, label: &'static str, choices: &'static [&'static str]) -> EffectField {
-    EffectField { name, label, value: "", choices }
+const fn chosen(name: &'static str, label: Words, choices: &'static [(&'static str, Words)]) -> EffectField {
+    EffectField { name, label, value: "", control: Filling::Chosen(choices) }
 }
 
 const fn fixed(name: &'static str) -> EffectField {
-    EffectField { name, label: "", value: "true", choices: &[] }
+    EffectField { name, label: ("", ""), value: "true", control: Filling::Fixed }
+}
+
+impl EffectField {
+    fn view(&self, language: Language) -> EffectFieldView {
+        let pick = |(korean, english): Words| language.pick(korean, english);
+        let choices = match self.control {
+            Filling::Typed | Filling::Fixed => Vec::new(),
+            Filling::Chosen(choices) => choices.iter().map(|(value, words)| (*value, pick(*words))).collect(),
+            Filling::CloseReason => CLOSE_REASONS.iter().map(|reason| (*reason, *reason)).collect(),
+        };
+        EffectFieldView { name: self.name, label: pick(self.label), value: self.value, choices }
+    }
 }
 
 /// What fault rules of this build can do and mean.
@@ -82,11 +204,13 @@ impl FaultForm {
     pub fn of(language: Language) -> Self {
         let schema = Value::from(schema_for!(NewRule));
         let (known, matches) = (properties(&schema, "do"), properties(&schema, "match"));
-        let effects = EFFECTS.iter().filter(|(name, ..)| known.contains(*name));
-        let view = |(name, korean, english, fields): &EffectRow| EffectView {
+        let effects = EFFECTS.iter().filter(|effect| known.contains(effect.name));
+        let pick = |(korean, english): Words| language.pick(korean, english);
+        let view = |EffectRow { name, label, about, fields }: &EffectRow| EffectView {
             name,
-            label: language.pick(korean, english),
-            fields,
+            label: pick(*label),
+            about: pick(*about),
+            fields: fields.iter().map(|field| field.view(language)).collect(),
         };
         Self { effects: effects.map(view).collect(), matches }
     }

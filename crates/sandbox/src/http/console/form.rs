@@ -26,6 +26,13 @@ pub(super) fn to_json(fields: &[(String, String)]) -> Map<String, Value> {
     object
 }
 
+/// The path with a form's fields as its query. Empty fields and those with a leading `_` are left out.
+pub(super) fn with_query(path: &str, fields: &[(String, String)]) -> String {
+    let mut query = form_urlencoded::Serializer::new(String::new());
+    query.extend_pairs(fields.iter().filter(|(name, value)| !name.starts_with('_') && !value.is_empty()));
+    format!("{path}?{}", query.finish())
+}
+
 /// A value that does not fit its type stays a text, which the API refuses by its name.
 fn typed(kind: &str, value: &str) -> Value {
     let parsed = match kind {

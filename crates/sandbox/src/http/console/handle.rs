@@ -16,7 +16,7 @@ use crate::http::surroundings::Surroundings;
 use crate::sandbox::Sandbox;
 
 /// Maximum length of a form, in bytes.
-const FORM_BYTES_MAX: usize = 64 * 1024;
+pub(super) const FORM_BYTES_MAX: usize = 64 * 1024;
 /// Maximum length of an answer of the API that is shown, in bytes.
 const ANSWER_BYTES_MAX: usize = 8 * 1024 * 1024;
 
@@ -59,8 +59,7 @@ impl Console {
     }
 
     /// Calls the API. The answer is empty if it is no JSON.
-    pub async fn call(&self, method: Method, path: &str, body: Option<Value>) -> (StatusCode, Value) {
-        let body = body.map(|body| body.to_string()).unwrap_or_default();
+    pub async fn call(&self, method: Method, path: &str, body: String) -> (StatusCode, Value) {
         let request = Request::builder().method(method).uri(path).body(Body::from(body));
         let Ok(request) = request else { return (StatusCode::BAD_REQUEST, Value::Null) };
         let Ok(answer) = self.0.api.clone().oneshot(request).await;
@@ -71,7 +70,7 @@ impl Console {
 
     /// The content of a successful `GET`; `None` if this build has no such call.
     pub async fn content(&self, path: &str) -> Option<Value> {
-        let (status, mut answer) = self.call(Method::GET, path, None).await;
+        let (status, mut answer) = self.call(Method::GET, path, String::new()).await;
         status.is_success().then(|| answer["content"].take())
     }
 
@@ -86,10 +85,10 @@ impl Console {
     }
 }
 
-/// The names and values of a form.
-pub(super) async fn read_form(body: Body) -> Result<Vec<(String, String)>, Problem> {
-    let too_large = |_| Problem::invalid("body", "must be at most 64 KiB");
-    let bytes = to_bytes(body, FORM_BYTES_MAX).await.map_err(too_large)?;
+/// The names and values of a form of at most `bytes_max` bytes.
+pub(super) async fn read_form(body: Body, bytes_max: usize) -> Result<Vec<(String, String)>, Problem> {
+    let too_large = |_| Problem::invalid("body", format!("must be at most {} KiB", bytes_max / 1024));
+    let bytes = to_bytes(body, bytes_max).await.map_err(too_large)?;
     Ok(form_urlencoded::parse(&bytes).into_owned().collect())
 }
 

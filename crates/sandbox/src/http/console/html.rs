@@ -10,7 +10,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
      form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
 
 /// The answer with this page, or with this part of a page.
-pub(super) fn html_answer(status: StatusCode, html: String) -> Response {
+pub(crate) fn html_answer(status: StatusCode, html: String) -> Response {
     let headers: [(HeaderName, &str); 8] = [
         (header::CONTENT_TYPE, "text/html; charset=utf-8"),
         (header::CACHE_CONTROL, "no-store"),
@@ -26,7 +26,7 @@ pub(super) fn html_answer(status: StatusCode, html: String) -> Response {
 }
 
 /// Writes a template.
-pub(super) fn write(template: &impl Template) -> Result<String, Problem> {
+pub(crate) fn write(template: &impl Template) -> Result<String, Problem> {
     let failed = |error| format!("the page cannot be written: {error}");
     template.render().map_err(|error| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, failed(error)))
 }

@@ -16,7 +16,7 @@ use tokio::sync::watch;
 use super::handle::Console;
 use super::record::{ROWS_MAX, RecordRow, Rows};
 use super::regions::Regions;
-use super::texts::texts;
+use super::texts::Texts;
 use super::view::View;
 use crate::filter::Filter;
 use crate::http::answer::Problem;
@@ -49,7 +49,9 @@ pub(super) async fn live(
     console.check(&Method::GET, &headers)?;
     let view = View::of(&query.unwrap_or_default(), &headers);
     let filter = view.filter()?;
-    let mark = view.after.unwrap_or_else(|| console.sandbox().log().mark());
+    let newest = console.sandbox().log().mark();
+    // A world that went back to its beginning has a new log. A page that was open before gets all of it.
+    let mark = view.after.map_or(newest, |after| if after > newest { 0 } else { after });
     let acted = console.forms();
     let watcher = Watcher { console, view, filter, mark, sent: HashMap::new(), acted, is_first: true };
     let chunks = stream::unfold(watcher, |mut watcher| async move {
@@ -115,7 +117,7 @@ impl Watcher {
         }
         let rows = found.iter().rev().take(ROWS_MAX).map(|record| RecordRow::of(record)).collect();
         let skipped = found.len().saturating_sub(ROWS_MAX);
-        let rows = Rows { t: texts(self.view.language), rows, skipped };
+        let rows = Rows { t: Texts::of(self.view.language), rows, skipped };
         let html = rows.render().unwrap_or_default();
         event(&mut events, "rows", Some(self.mark), &json!({ "html": html, "mark": self.mark }));
         events

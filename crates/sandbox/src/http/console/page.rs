@@ -14,9 +14,11 @@ use super::effects::FaultForm;
 use super::handle::Console;
 use super::html::{html_answer, write};
 use super::kinds::{self, Control, Group};
+use super::korean::in_language;
+use super::networks::{NetworkView, networks};
 use super::record::{ROWS_MAX, RecordRow, Rows, kind_name};
 use super::regions::Regions;
-use super::texts::{Texts, texts};
+use super::texts::Texts;
 use super::view::View;
 use crate::filter::Filter;
 use crate::http::trigger::{KINDS, Kind};
@@ -46,7 +48,7 @@ pub(super) struct KeyPage {
 impl KeyPage {
     /// The answer with this page.
     pub fn answer(view: &View, is_wrong: bool) -> Response {
-        let page = Self { t: texts(view.language), is_wrong, style: style_href() };
+        let page = Self { t: Texts::of(view.language), is_wrong, style: style_href() };
         match write(&page) {
             Ok(html) => html_answer(StatusCode::UNAUTHORIZED, html),
             Err(problem) => problem.into_response(),
@@ -68,14 +70,31 @@ pub(super) struct Page<'a> {
     /// The result of a form.
     result: Option<String>,
     groups: Vec<GroupView>,
-    record_kinds: Vec<&'static str>,
-    due_kinds: Vec<&'static str>,
+    record_kinds: Vec<NamedKind>,
+    due_kinds: Vec<NamedKind>,
     fault_form: FaultForm,
+    networks: Vec<NetworkView>,
     rows: String,
     /// Why the filter is wrong.
     wrong_filter: Option<String>,
     /// The mark of the newest record of the page.
     mark: u64,
+}
+
+/// A kind with its name for people.
+struct NamedKind {
+    name: &'static str,
+    label: String,
+}
+
+impl NamedKind {
+    /// The name of the API stays beside a translation, because commands and filters need it.
+    fn new(name: &'static str, view: &View) -> Self {
+        match in_language(view.language, name) {
+            label if label == name => Self { name, label: name.to_owned() },
+            label => Self { name, label: format!("{label} · {name}") },
+        }
+    }
 }
 
 /// Triggers of one group.
@@ -87,7 +106,7 @@ struct GroupView {
 struct KindView {
     name: &'static str,
     label: &'static str,
-    /// What happens; empty in a language without a description.
+    /// What happens.
     summary: &'static str,
     fields: Vec<FieldView>,
     /// The fields that few need.
@@ -129,7 +148,7 @@ impl<'a> Page<'a> {
     }
 
     fn new(console: &Console, view: &'a View, regions: Regions, result: Option<String>) -> Self {
-        let t = texts(view.language);
+        let t = Texts::of(view.language);
         let log = console.sandbox().log();
         let mark = log.mark();
         let filter = view.filter();
@@ -146,9 +165,13 @@ impl<'a> Page<'a> {
             result,
             groups: Group::ALL.into_iter().filter_map(|group| group_view(group, view, &regions)).collect(),
             regions,
-            record_kinds: RECORD_KINDS.into_iter().map(kind_name).collect(),
+            record_kinds: RECORD_KINDS
+                .into_iter()
+                .map(|kind| NamedKind::new(kind_name(kind), view))
+                .collect(),
+            networks: networks(view.language),
             fault_form: FaultForm::of(view.language),
-            due_kinds: DueKind::all().map(DueKind::name).collect(),
+            due_kinds: DueKind::all().map(|kind| NamedKind::new(kind.name(), view)).collect(),
             rows,
             wrong_filter: filter.err().map(|wrong| format!("{}: {}", wrong.field, wrong.rule)),
             mark,
@@ -192,7 +215,7 @@ fn language_href(view: &View, t: &Texts) -> String {
 }
 
 fn group_view(group: Group, view: &View, regions: &Regions) -> Option<GroupView> {
-    let t = texts(view.language);
+    let t = Texts::of(view.language);
     let label = match group {
         Group::Events => t.group_events,
         Group::Channel => t.group_channel,
@@ -223,15 +246,15 @@ fn kind_view(kind: &'static Kind, language: Language, regions: &Regions) -> Kind
     KindView {
         name: kind.name,
         label: kinds::label(kind, language),
-        summary: language.pick("", kind.summary),
+        summary: in_language(language, kind.summary),
         fields: fields.into_iter().map(field).collect(),
         folded: folded.into_iter().map(field).collect(),
         is_first: kind.name == KINDS[0].name,
     }
 }
 
-fn hint(control: Control, about: &str, language: Language) -> String {
-    let t = texts(language);
+fn hint(control: Control, about: &'static str, language: Language) -> String {
+    let t = Texts::of(language);
     match control {
         Control::FirstPerson => t.default_first_person,
         Control::LastPerson => t.default_last_person,
@@ -240,7 +263,7 @@ fn hint(control: Control, about: &str, language: Language) -> String {
             t.choose
         }
         Control::Choice(_) => t.default_value,
-        Control::Number | Control::Flag | Control::Text => language.pick("", about),
+        Control::Number | Control::Flag | Control::Text => in_language(language, about),
     }
     .to_owned()
 }

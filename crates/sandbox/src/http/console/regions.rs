@@ -1,20 +1,23 @@
 //! The parts of the page that change while it is open.
 
 use askama::Template;
+use domain::Language;
 use serde_json::Value;
 use service::ClockMode;
 
 use super::chat::Chat;
 use super::handle::Console;
 use super::html::write;
+use super::korean::in_language;
+use super::networks::Networks;
 use super::record::{plain, short_time, shortened};
-use super::texts::{Texts, texts};
+use super::texts::Texts;
 use super::view::View;
+use super::worlds::Worlds;
 use crate::http::answer::Problem;
 use crate::overview::{ApplicationEntry, Overview, SessionEntry, WebhookEntry};
 use crate::scenario_runs::ScenarioRun;
 use crate::timeline::Happened;
-use crate::world_host::MAIN_WORLD;
 
 /// Maximum number of what becomes due next.
 const DUE_MAX: usize = 8;
@@ -52,9 +55,11 @@ struct Due {
 }
 
 struct DueEntry {
+    /// The id of the button. It stays that of this entry while others come and go.
+    id: String,
     at: String,
     shown: String,
-    what: &'static str,
+    what: String,
     ids: String,
 }
 
@@ -84,6 +89,7 @@ struct Applications<'a> {
 #[template(path = "console/webhooks.html")]
 struct Webhooks<'a> {
     t: &'static Texts,
+    language: Language,
     webhooks: &'a [WebhookEntry],
 }
 
@@ -102,24 +108,6 @@ struct FaultRow {
 }
 
 #[derive(Template)]
-#[template(path = "console/worlds.html")]
-struct Worlds {
-    t: &'static Texts,
-    worlds: Vec<WorldView>,
-    snapshots: Vec<String>,
-}
-
-struct WorldView {
-    id: String,
-    base_url: String,
-    now: String,
-    /// Whether the page is that of this world.
-    is_this: bool,
-    /// Whether it is the world that the process began with, which cannot be deleted.
-    is_main: bool,
-}
-
-#[derive(Template)]
 #[template(path = "console/runs.html")]
 struct Runs {
     t: &'static Texts,
@@ -135,7 +123,7 @@ struct Options<'a> {
 impl Regions {
     /// Writes every part for a view.
     pub async fn of(console: &Console, view: &View) -> Result<Self, Problem> {
-        let t = texts(view.language);
+        let t = Texts::of(view.language);
         let sandbox = console.sandbox();
         let starting = || Problem::new(http::StatusCode::SERVICE_UNAVAILABLE, "the sandbox still starts");
         let overview = Overview::of(sandbox, sandbox.parts().ok_or_else(starting)?).await?;
@@ -145,21 +133,25 @@ impl Regions {
         let choices = Choices::of(&overview);
         let mut parts = vec![
             ("now", write(&now(console, t))?),
-            ("due", write(&Due { t, entries: due.iter().map(due_entry).collect() })?),
+            ("due", write(&Due { t, entries: due_entries(view.language, &due) })?),
             ("people-list", write(&People { t, people: people(&overview) })?),
             ("application-list", write(&Applications { t, applications: &overview.applications })?),
             ("chat-view", write(&Chat::of(t, &overview, sandbox.log(), view))?),
-            ("webhook-list", write(&Webhooks { t, webhooks: &overview.webhooks })?),
+            ("webhook-list", write(&Webhooks { t, language: view.language, webhooks: &overview.webhooks })?),
             ("options-people", write(&Options { options: &choices.people })?),
             ("options-applications", write(&Options { options: &choices.applications })?),
             ("options-sessions", write(&Options { options: &choices.sessions })?),
         ];
         if let Some(faults) = faults {
-            parts.push(("fault-list", write(&Faults { t, rules: fault_rows(t, &faults) })?));
+            let rules = faults["data"].as_array().map(Vec::as_slice).unwrap_or_default();
+            parts.push(("fault-list", write(&Faults { t, rules: fault_rows(t, rules) })?));
+            parts.push(("network-list", write(&Networks::of(t, view.language, rules))?));
         }
         if let Some(worlds) = console.content("/sandbox/v1/worlds").await {
             let snapshots = console.content("/sandbox/v1/snapshots").await.unwrap_or_default();
-            parts.push(("world-list", write(&Worlds::of(t, &worlds, &snapshots, &overview.base_url))?));
+            let worlds = Worlds::of(t, &worlds, &snapshots, &overview.base_url);
+            parts.push(("options-worlds", write(&Options { options: &worlds.options() })?));
+            parts.push(("world-list", write(&worlds)?));
         }
         parts.push(("run-list", write(&Runs { t, runs: sandbox.runs().list() })?));
         Ok(Self { parts, choices })
@@ -173,21 +165,6 @@ impl Regions {
     /// The ids and the parts.
     pub fn into_parts(self) -> Vec<(&'static str, String)> {
         self.parts
-    }
-}
-
-impl Worlds {
-    fn of(t: &'static Texts, worlds: &Value, snapshots: &Value, base_url: &str) -> Self {
-        let list = |value: &Value| value["data"].as_array().cloned().unwrap_or_default();
-        let world = |world: Value| WorldView {
-            is_this: world["baseUrl"] == base_url,
-            is_main: world["worldId"] == MAIN_WORLD,
-            id: plain(&world["worldId"]),
-            base_url: plain(&world["baseUrl"]),
-            now: short_time(&plain(&world["now"])),
-        };
-        let names = list(snapshots).iter().map(|snapshot| plain(&snapshot["name"])).collect();
-        Self { t, worlds: list(worlds).into_iter().map(world).collect(), snapshots: names }
     }
 }
 
@@ -232,10 +209,20 @@ fn now(console: &Console, t: &'static Texts) -> Now {
     Now { at, shown, rate: mode.rate(), mode: name }
 }
 
-fn due_entry(due: &Happened) -> DueEntry {
-    let at = due.at.rfc3339();
-    let ids: Vec<String> = due.ids.values().map(plain).collect();
-    DueEntry { shown: short_time(&at), at, what: due.what, ids: ids.join(" · ") }
+fn due_entries(language: Language, due: &[Happened]) -> Vec<DueEntry> {
+    let entry = |(place, one): (usize, &Happened)| {
+        let is_same = |other: &&Happened| (other.at, other.what) == (one.at, one.what);
+        let number = due.iter().take(place).filter(is_same).count();
+        let (at, ids) = (one.at.rfc3339(), one.ids.values().map(plain).collect::<Vec<_>>());
+        DueEntry {
+            id: format!("due-{}-{at}-{number}", one.what),
+            shown: short_time(&at),
+            at,
+            what: in_language(language, one.what).to_owned(),
+            ids: ids.join(" · "),
+        }
+    };
+    due.iter().enumerate().map(entry).collect()
 }
 
 fn people(overview: &Overview) -> Vec<Person> {
@@ -252,8 +239,8 @@ fn people(overview: &Overview) -> Vec<Person> {
     overview.people.iter().map(person).collect()
 }
 
-fn fault_rows(t: &Texts, faults: &Value) -> Vec<FaultRow> {
-    let rules = faults["data"].as_array().map(Vec::as_slice).unwrap_or_default();
+/// The rules that are no networks.
+fn fault_rows(t: &Texts, rules: &[Value]) -> Vec<FaultRow> {
     let row = |rule: &Value| {
         let limits = ["nth", "times", "probability"].into_iter().filter_map(|name| {
             let value = rule.get(name).filter(|value| !value.is_null())?;
@@ -264,21 +251,23 @@ fn fault_rows(t: &Texts, faults: &Value) -> Vec<FaultRow> {
         FaultRow {
             id: plain(&rule["id"]),
             hits: plain(&rule["hits"]),
-            effect: shortened(&rule.get("profile").map_or_else(|| facts(&rule["do"]), plain)),
+            effect: shortened(&facts(&rule["do"])),
             matches: shortened(&std::iter::once(matches).chain(limits).collect::<Vec<_>>().join(" · ")),
         }
     };
-    rules.iter().map(row).collect()
+    rules.iter().filter(|rule| rule.get("profile").is_none()).map(row).collect()
 }
 
 /// The fields of an object in short.
 pub(super) fn facts(value: &Value) -> String {
     let Value::Object(fields) = value else { return plain(value) };
-    let given = fields.iter().filter(|(_, value)| !value.is_null());
+    let mut given: Vec<_> = fields.iter().filter(|(_, value)| !value.is_null()).collect();
+    // What goes with an effect stands behind it.
+    given.sort_by_key(|(name, _)| matches!(name.as_str(), "message" | "retryAfter" | "when"));
     let fact = |(name, value): (&String, &Value)| match value {
         Value::Bool(true) => name.clone(),
         Value::Object(_) => format!("{name} ({})", facts(value)),
         other => format!("{name} {}", plain(other)),
     };
-    given.map(fact).collect::<Vec<_>>().join(" · ")
+    given.into_iter().map(fact).collect::<Vec<_>>().join(" · ")
 }

@@ -6,7 +6,8 @@ use axum::response::{IntoResponse, Redirect, Response};
 use domain::ClientId;
 use http::{HeaderValue, StatusCode, header};
 
-use super::handle::{Console, field, read_form};
+use super::handle::{Console, FORM_BYTES_MAX, field, read_form};
+use crate::catch_address::for_browser;
 use crate::http::answer::Problem;
 use crate::http::names;
 use crate::overview::sign_in_url;
@@ -18,7 +19,7 @@ const PEOPLE_MAX: i64 = 100;
 pub(super) async fn sign_in(State(console): State<Console>, request: Request) -> Result<Response, Problem> {
     let (parts, body) = request.into_parts();
     console.check(&parts.method, &parts.headers)?;
-    let fields = read_form(body).await?;
+    let fields = read_form(body, FORM_BYTES_MAX).await?;
     let starting = || Problem::new(StatusCode::SERVICE_UNAVAILABLE, "the sandbox still starts: try again");
     let service = &console.sandbox().parts().ok_or_else(starting)?.service;
     let channel = names::channel(service, "user", field(&fields, "user")).await?;
@@ -30,7 +31,7 @@ pub(super) async fn sign_in(State(console): State<Console>, request: Request) ->
     let client_id = ClientId::stored(application.client_id.to_string());
     let redirect_uris = service.application_details(&client_id).await?.redirect_uris;
     let rule = format!("{client_id} needs a redirect address first");
-    let redirect_uri = redirect_uris.first().ok_or_else(|| Problem::invalid("client", rule))?;
+    let redirect_uri = for_browser(&redirect_uris).ok_or_else(|| Problem::invalid("client", rule))?;
     let token = service.sign_in_as(&login).await?.ok_or_else(nobody)?;
     // The form has an origin, whatever way the browser reaches the sandbox.
     let origin = parts.headers.get(header::ORIGIN);

@@ -1,20 +1,10 @@
 //! The texts of the console, in Korean and in English.
 
-use domain::Language;
+use crate::http::bilingual::bilingual;
 
-macro_rules! texts {
-    ($($name:ident: $korean:literal, $english:literal;)+) => {
-        /// The texts of the templates in one language.
-        pub(super) struct Texts {
-            $(pub $name: &'static str,)+
-        }
-
-        const KOREAN: Texts = Texts { $($name: $korean,)+ };
-        const ENGLISH: Texts = Texts { $($name: $english,)+ };
-    };
-}
-
-texts! {
+bilingual! {
+/// The texts of the templates in one language.
+Texts {
     tag: "ko", "en";
     other_tag: "en", "ko";
     other_language: "English", "한국어";
@@ -29,6 +19,7 @@ texts! {
     any: "모두", "any";
     none_yet: "아직 없습니다.", "None yet.";
     failed: "실패", "Failed";
+    refused_lead: "샌드박스 API의 답:", "";
     done: "완료", "Done";
     live_lost: "연결이 끊겼습니다. 다시 연결하는 중입니다.", "The connection is lost. The console connects again.";
 
@@ -39,7 +30,7 @@ texts! {
     key_wrong: "키가 맞지 않습니다.", "The key is wrong.";
 
     clock: "시계", "Clock";
-    clock_about: "시계를 옮기면 그 사이에 예정된 일이 순서대로 모두 일어납니다.", "A move of the clock runs everything that becomes due, in order.";
+    clock_about: "시계를 옮기면 그 사이에 예정된 일이 순서대로 모두 일어납니다. 시계는 뒤로 가지 않습니다. 월드를 초기화하면 처음 시각으로 돌아갑니다.", "A move of the clock runs everything that becomes due, in order. The clock never goes back; a reset of the world begins again.";
     mode_real: "실시간", "real time";
     mode_frozen: "정지", "frozen";
     mode_scaled: "배속", "scaled";
@@ -113,7 +104,7 @@ texts! {
     faults_about: "규칙이 요청, 이벤트, 웹훅을 골라 실패하게 합니다. 같은 시드는 같은 결과를 냅니다.", "A rule chooses requests, events or webhook messages and makes them fail. The same seed decides the same.";
     hits: "적중", "hits";
     remove: "제거", "Remove";
-    remove_all: "모두 제거", "Remove all";
+    remove_all: "규칙과 네트워크 모두 제거", "Remove all rules and networks";
     add_rule: "규칙 추가", "Add a rule";
     matches: "대상", "What it means";
     effect: "효과", "What happens";
@@ -124,6 +115,17 @@ texts! {
     everything_matches: "모든 요청", "everything";
 
     seed: "시드", "Seed";
+    times: "최대 횟수", "At most (times)";
+    nth: "몇 번째부터", "From the nth on";
+    probability: "확률 (0–1)", "Probability (0–1)";
+
+    network: "네트워크", "Network";
+    network_about: "앱의 요청과 세션이 이 네트워크를 지납니다. 규칙을 몰라도 나쁜 망을 시험할 수 있습니다.", "The calls and sessions of an application pass this network, for a try of a bad one without any rule.";
+    network_profile: "프로필", "Profile";
+    network_button: "이 네트워크 쓰기", "Use this network";
+    network_end: "네트워크 제거", "Remove the network";
+    no_network: "모든 앱의 네트워크가 정상입니다.", "Every application has a good network.";
+    all_applications: "모든 앱", "all applications";
 
     webhooks: "웹훅", "Webhooks";
     webhooks_about: "최근 메시지와 시도입니다.", "The latest messages and their attempts.";
@@ -147,6 +149,23 @@ texts! {
     snapshot: "스냅샷", "Snapshot";
     restore: "되돌리기", "Restore";
     reset: "초기화", "Reset";
+    fork: "시작 상태", "Begin with";
+    fork_file: "월드 파일 (새 시작)", "the world file (a fresh start)";
+    fork_world: "월드", "world";
+    fork_snapshot: "스냅샷", "snapshot";
+    seed_hint: "같은 시드, 같은 ID와 토큰", "same seed, same ids and tokens";
+    name_hint: "비워 두면 world-1", "empty: world-1";
+    export: "내보내기", "Export";
+    world_file: "월드 파일", "World file";
+    import: "가져오기", "Import";
+    import_world: "월드 가져오기", "Import a world";
+    import_about: "내보낸 월드나 월드 파일(YAML, JSON)로 새 월드를 만듭니다.", "An exported world or a world file (YAML, JSON) becomes a new world.";
+    import_file: "파일", "File";
+    import_text: "또는 내용 붙여 넣기", "Or paste its content";
+    confirm_reset: "이 월드를 처음으로 되돌릴까요? 그 뒤의 모든 일이 사라집니다. 먼저 스냅샷을 만들면 다시 돌아올 수 있습니다.", "Put this world back to its beginning? Everything since is lost, unless you take a snapshot first.";
+    confirm_restore: "이 월드를 스냅샷으로 되돌릴까요? 그 뒤의 모든 일이 사라집니다.", "Put this world back to the snapshot? Everything since is lost.";
+    confirm_delete: "지울까요? 되돌릴 수 없습니다.", "Delete it? This cannot be undone.";
+    taken_of: "월드", "of world";
     this_world: "이 월드", "this world";
     scenarios: "시나리오", "Scenarios";
     scenarios_about: "stagedoor scenario run으로 실행한 결과입니다.", "The runs of stagedoor scenario run.";
@@ -157,8 +176,4 @@ texts! {
     steps: "단계", "steps";
     group_rest: "나머지 칸", "More fields";
 }
-
-/// The texts in a language.
-pub(super) fn texts(language: Language) -> &'static Texts {
-    language.pick(&KOREAN, &ENGLISH)
 }

@@ -11,7 +11,7 @@ pub(super) const LANGUAGE_COOKIE: &str = "stagedoor_console_language";
 
 /// What a browser wants to see.
 #[derive(Clone, Debug)]
-pub(super) struct View {
+pub(crate) struct View {
     pub language: Language,
     /// Whether the language was chosen in this request, and has to be remembered.
     pub is_language_new: bool,

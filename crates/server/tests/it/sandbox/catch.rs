@@ -1,8 +1,9 @@
 //! The page that catches redirects.
 
+use serde_json::{Value, json};
 use testkit::{Browser, Connection, Page, Request};
 
-use crate::cli::process::Sandbox;
+use crate::cli::process::{Sandbox, stagedoor_in};
 
 const PAGE: &str = "/sandbox/catch";
 
@@ -10,6 +11,19 @@ const PAGE: &str = "/sandbox/catch";
 fn target(sandbox: &Sandbox, url: &str) -> String {
     let base = sandbox.world["baseUrl"].as_str().expect("a text");
     url.strip_prefix(base).unwrap_or(url).to_owned()
+}
+
+/// A browser of somebody who reads English.
+fn browser(sandbox: &Sandbox) -> Browser {
+    let mut browser = Browser::new(sandbox.api.address());
+    browser.accept_language = Some("en".to_owned());
+    browser
+}
+
+/// The redirect addresses of an application.
+async fn addresses(sandbox: &Sandbox, client_id: &str) -> Value {
+    let request = Request::get(format!("/platform/v1/applications/{client_id}"));
+    sandbox.api.operator(request).await.content()["redirectUris"].clone()
 }
 
 /// Signs a person in, from the first page to the redirect, which is opened.
@@ -28,7 +42,7 @@ async fn caught(sandbox: &Sandbox, browser: &mut Browser, begin: &str) -> Page {
 }
 
 fn access_token(page: &Page) -> String {
-    let text = page.response.text().replace("&quot;", "\"");
+    let text = page.response.text().replace("&#34;", "\"");
     let (_, rest) = text.split_once("\"accessToken\": \"").expect("a token");
     rest.split_once('"').expect("its end").0.to_owned()
 }
@@ -37,7 +51,7 @@ fn access_token(page: &Page) -> String {
 async fn a_sign_in_is_begun_caught_and_exchanged_without_scripts() {
     let folder = tempfile::tempdir().expect("a folder");
     let sandbox = Sandbox::start(folder.path(), &[]).await;
-    let mut browser = Browser::new(sandbox.api.address());
+    let mut browser = browser(&sandbox);
     let base = sandbox.world["baseUrl"].as_str().expect("a text");
     // Under another name of the same machine the cookie would be lost.
     let mut connection = Connection::open(sandbox.api.address()).await;
@@ -70,15 +84,20 @@ async fn a_sign_in_is_begun_caught_and_exchanged_without_scripts() {
 async fn a_foreign_state_is_named_and_not_exchanged() {
     let folder = tempfile::tempdir().expect("a folder");
     let sandbox = Sandbox::start(folder.path(), &[]).await;
-    let mut browser = Browser::new(sandbox.api.address());
+    let mut browser = browser(&sandbox);
     let page = browser.open(&format!("{PAGE}?code=abc&state=%3Cb%3E")).await;
     assert!(page.response.text().contains("cannot be checked"), "{}", page.response.text());
-    assert!(page.response.text().contains("&lt;b&gt;") && !page.response.text().contains("<b>"));
+    assert!(page.response.text().contains("&#60;b&#62;") && !page.response.text().contains("<b>"));
     page.form("code");
     browser.plant("stagedoor_catch", "1234.demo");
     let page = browser.open(&format!("{PAGE}?code=abc&state=5678")).await;
     assert!(page.response.text().contains("must refuse"), "{}", page.response.text());
     assert!(page.forms.is_empty());
+    browser.accept_language = Some("ko".to_owned());
+    let korean = browser.open(&format!("{PAGE}?code=abc&state=5678")).await;
+    let text = korean.response.text();
+    assert!(text.contains("<html lang=\"ko\">") && text.contains("거절해야 합니다"), "{text}");
+    browser.accept_language = Some("en".to_owned());
     let page = browser.open(&format!("{PAGE}?error=access_denied&state=1234")).await;
     assert!(page.response.text().contains("access_denied"), "{}", page.response.text());
 
@@ -91,6 +110,7 @@ async fn a_foreign_state_is_named_and_not_exchanged() {
     ] {
         let mut request = Request::post(format!("{PAGE}/{path}"))
             .header("Content-Type", "application/x-www-form-urlencoded")
+            .header("Accept-Language", "en")
             .body(body.to_owned());
         if let Some(origin) = origin {
             request = request.header("Origin", origin);
@@ -99,4 +119,105 @@ async fn a_foreign_state_is_named_and_not_exchanged() {
         assert_eq!(answer.status, status, "{path} {body}: {}", answer.text());
         assert!(answer.text().contains(part), "{path} {body}: {}", answer.text());
     }
+}
+
+/// A form of a browser that may be on another machine.
+fn proxied(path: &str, body: &str) -> Request {
+    Request::post(format!("{PAGE}/{path}"))
+        .header("Content-Type", "application/x-www-form-urlencoded")
+        .header("Accept-Language", "en")
+        .header("X-Forwarded-For", "192.0.2.1")
+        .body(body.to_owned())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_browser_of_another_machine_gets_no_secret() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let sandbox = Sandbox::start(folder.path(), &[]).await;
+    let before = addresses(&sandbox, "demo").await;
+    for (path, body) in [("exchange", "code=1&state=1"), ("start", "")] {
+        let answer = sandbox.api.send(proxied(path, body)).await;
+        assert_eq!(answer.status, 401, "{path}");
+        assert!(answer.text().contains("enter the operator key"), "{}", answer.text());
+        assert!(!answer.text().contains(&sandbox.application("demo").client_secret));
+    }
+    assert_eq!(addresses(&sandbox, "demo").await, before);
+    // The cookie of the console is what such a browser needs.
+    let console = sandbox.api.send(Request::get("/")).await;
+    let cookie = console.header("set-cookie").and_then(|cookie| cookie.split(';').next()).expect("a cookie");
+    let answer = sandbox.api.send(proxied("exchange", "code=1&state=1").header("Cookie", cookie)).await;
+    assert_eq!(answer.status, 200, "{}", answer.text());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_seeded_applications_have_the_page_and_it_knows_whose_a_code_is() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let sandbox = Sandbox::start(folder.path(), &[]).await;
+    let base = sandbox.world["baseUrl"].as_str().expect("a text");
+    let page = format!("{base}{PAGE}");
+    let state = sandbox.api.operator(Request::get("/sandbox/v1/state")).await.content();
+    for client_id in ["demo", "drops"] {
+        let known = addresses(&sandbox, client_id).await;
+        assert!(known.as_array().is_some_and(|known| known.contains(&json!(page))), "{known}");
+    }
+    // A program gets an address that it can listen at.
+    let tokens = Request::post("/sandbox/v1/tokens").json(&json!({}));
+    let tokens = sandbox.api.operator(tokens).await.content();
+    assert_eq!(tokens["redirectUri"], "http://127.0.0.1:9999/callback");
+    // The link of the second application was not begun on the page.
+    let link = state["applications"][1]["signInUrl"].as_str().expect("a link");
+    assert!(link.contains("sandbox%2Fcatch"), "{link}");
+    let mut browser = browser(&sandbox);
+    let page = caught(&sandbox, &mut browser, &target(&sandbox, link)).await;
+    assert_eq!(page.form("code").body().split('&').next_back(), Some("clientId=drops"));
+    let exchanged = browser.submit(&page.form("code")).await;
+    sandbox.api.me(&access_token(&exchanged)).await.content();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_page_follows_a_world_to_its_port() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let data = folder.path().join("data");
+    let kept = ["--data", data.to_str().expect("UTF-8")];
+    let first = Sandbox::start(folder.path(), &kept).await;
+    let forked = Request::post("/sandbox/v1/worlds").json(&json!({ "from": "main" }));
+    let forked = first.api.operator(forked).await.content();
+    let text = |value: &Value| value.as_str().expect("a text").to_owned();
+    let fork = testkit::Api::new(&text(&forked["baseUrl"]), &text(&forked["operatorKey"]));
+    let of_fork = fork.operator(Request::get("/platform/v1/applications/demo")).await.content();
+    let expected = |base: &Value| json!(format!("{}{PAGE}", text(base)));
+    let has = |list: &Value, uri: &Value| list.as_array().is_some_and(|list| list.contains(uri));
+    assert!(has(&of_fork["redirectUris"], &expected(&forked["baseUrl"])), "{of_fork}");
+    assert!(!has(&of_fork["redirectUris"], &expected(&first.world["baseUrl"])), "{of_fork}");
+    first.signal("TERM").await;
+    assert!(first.end().await.0.success());
+    let again = Sandbox::start(folder.path(), &kept).await;
+    assert!(has(&addresses(&again, "demo").await, &expected(&again.world["baseUrl"])));
+    assert_eq!(addresses(&again, "demo").await.as_array().map(Vec::len), Some(3));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_world_file_says_whether_its_applications_have_the_page() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("world.yaml");
+    let applications = "applications:\n  - clientId: own\n    redirectUris: ['http://localhost:3000/callback']\n  \
+                        - { clientId: page, catchRedirects: true }\n  - { clientId: none }\n";
+    let people = "people:\n  - { channelId: mina, channelName: Mina }\n";
+    std::fs::write(&path, format!("{people}{applications}")).expect("a file");
+    let mut dev = stagedoor_in(folder.path(), &["dev", "--json", "--listen", "127.0.0.1:0", "--world"]);
+    dev.arg(&path).stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::null());
+    let sandbox = Sandbox::of(dev, folder.path().join("log")).await;
+    let page = format!("{}{PAGE}", sandbox.world["baseUrl"].as_str().expect("a text"));
+    assert_eq!(addresses(&sandbox, "own").await, json!(["http://localhost:3000/callback"]));
+    assert_eq!(addresses(&sandbox, "page").await, json!([page]));
+    assert_eq!(addresses(&sandbox, "none").await, json!([]));
+    // An application with the page alone has tokens too.
+    sandbox.api.me(&sandbox.user(0, "page").1.access).await.content();
+    let file = sandbox.api.operator(Request::get("/sandbox/v1/worlds/main/export?as=json")).await.content();
+    let item =
+        file["applications"].as_array().and_then(|all| all.iter().find(|one| one["clientId"] == "page"));
+    assert_eq!(
+        item.map(|item| (&item["catchRedirects"], &item["redirectUris"])),
+        Some((&json!(true), &Value::Null))
+    );
 }
