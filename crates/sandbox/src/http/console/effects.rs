@@ -94,8 +94,8 @@ const EFFECTS: &[EffectRow] = &[
         name: "cut",
         label: ("연결 끊기", "Cut"),
         about: (
-            "답 없이 연결이 끊깁니다. '효과 후'라면 일은 일어났고 답만 잃습니다.",
-            "The connection ends without an answer. After the effect only the answer is lost.",
+            "답 없이 연결이 끊깁니다. '효과 후'라면 일은 일어났고 답만 잃습니다. 웹훅을 골랐다면 받는 쪽의 답을 잃습니다.",
+            "The connection ends without an answer. After the effect only the answer is lost; for a chosen webhook that of its receiver.",
         ),
         fields: &[chosen("do.cut", ("언제", "When"), MOMENTS)],
     },

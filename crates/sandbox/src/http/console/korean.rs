@@ -79,16 +79,22 @@ const TEXTS: &[(&str, &str)] = &[
         "보상 ID. 기본값: 받을 수 있는 첫 보상",
     ),
     ("the id of the claim; default: a new one", "수령 ID. 기본값: 새 ID"),
-    ("the name of the scope; required", "권한 범위의 이름. 꼭 필요합니다"),
+    ("the name of the scope; default: its first one", "권한 범위의 이름. 기본값: 첫 번째 범위"),
     (
-        "code, access-token, refresh-token or session-url; required",
-        "code, access-token, refresh-token, session-url 중 하나. 꼭 필요합니다",
+        "code, access-token, refresh-token or session-url; default: access-token",
+        "code, access-token, refresh-token, session-url 중 하나. 기본값: access-token",
     ),
-    ("those of this user", "이 사용자의 것"),
+    (
+        "those of this user; default without client and token: the first person",
+        "이 사용자의 것. 앱과 토큰이 없으면 기본값: 첫 번째 사람",
+    ),
     ("those of this application", "이 앱의 것"),
     ("the one: a code, a token, or a session URL", "그것 하나: 코드, 토큰 또는 세션 URL"),
     ("the key of one session; or user, or client", "세션 하나의 키. 또는 사용자나 앱"),
-    ("the sessions of this user", "이 사용자의 세션"),
+    (
+        "the sessions of this user; default without session and client: the first person",
+        "이 사용자의 세션. 세션과 앱이 없으면 기본값: 첫 번째 사람",
+    ),
     ("the sessions of this application", "이 앱의 세션"),
     (
         "a close reason, as in slow_consumer; default: evicted",
