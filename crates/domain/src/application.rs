@@ -129,7 +129,7 @@ fn split_port(authority: &str) -> (&str, Option<&str>) {
 }
 
 /// No `@`, because user information before the host could look like a host.
-fn is_host(host: &str) -> bool {
+pub(crate) fn is_host(host: &str) -> bool {
     let name = !host.is_empty()
         && !host.starts_with(['.', '-'])
         && host.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.'));

@@ -116,6 +116,8 @@ pub enum Rule {
     WebAddress,
     /// It must be https, or http on loopback, without fragment, user information or wildcard.
     RedirectAddress,
+    /// It must be https, without user information.
+    HttpsUrl,
     /// It must be an address that a webhook may go to.
     WebhookAddress(AddressFault),
     /// It must be one of the seventeen scopes.
@@ -206,6 +208,7 @@ impl Rule {
             Self::After(_) => "after",
             Self::WebAddress => "web-address",
             Self::RedirectAddress => "redirect-address",
+            Self::HttpsUrl => "https-url",
             Self::WebhookAddress(_) => "webhook-address",
             Self::KnownScope => "known-scope",
             Self::KnownOrganization => "known-organization",
@@ -277,6 +280,7 @@ impl Rule {
                 "https 주소(루프백은 http 가능)여야 하며, 프래그먼트·사용자 정보·와일드카드는 쓸 수 없습니다."
                     .into()
             }
+            Self::HttpsUrl => "https 주소여야 하며, 사용자 정보는 쓸 수 없습니다.".into(),
             Self::WebhookAddress(fault) => fault.korean().into(),
             Self::KnownScope => "정의된 17개 scope 중 하나여야 합니다.".into(),
             Self::KnownOrganization => "존재하는 조직이어야 합니다.".into(),
@@ -349,6 +353,7 @@ impl Rule {
             Self::RedirectAddress => {
                 "must be https (http on loopback), without fragment, user information or wildcard.".into()
             }
+            Self::HttpsUrl => "must be an https address, without user information.".into(),
             Self::WebhookAddress(fault) => fault.english().into(),
             Self::KnownScope => "must be one of the seventeen scopes.".into(),
             Self::KnownOrganization => "must name an organization that exists.".into(),

@@ -20,6 +20,7 @@
 //! | [`client_address`], [`proxy_protocol`] | `docs/operating.md#client-addresses` |
 //! | [`refusal`], [`reason`], [`invalid`] | `docs/spec/errors.md` |
 //! | [`ids`], [`time`], [`profile`] | `docs/spec/rest.md` |
+//! | [`color`], [`https_url`] | `docs/operating.md#the-brand` |
 //! | [`log_interval`], [`span`] | – |
 
 pub mod address_fault;
@@ -28,10 +29,12 @@ pub mod channel;
 pub mod chat;
 pub mod chat_settings;
 pub mod client_address;
+pub mod color;
 pub mod cursor;
 pub mod delivery;
 pub mod drops;
 pub mod event;
+pub mod https_url;
 pub mod ids;
 pub mod invalid;
 pub mod limits;

@@ -1,6 +1,7 @@
 //! The command line. Every option can also be set by the environment. A secret can also be read from a file,
 //! whose path is in a variable that ends in `_FILE`.
 
+mod brand;
 mod common;
 mod listen_address;
 mod serve;

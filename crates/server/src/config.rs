@@ -12,6 +12,7 @@ use service::PasswordCost;
 use service::nodes::Roles;
 use service::webhooks::WebhookSettings;
 use store::DatabaseUrl;
+use web::Brand;
 
 use crate::hosts::Hosts;
 use crate::tls::TlsSettings;
@@ -114,4 +115,6 @@ pub struct Settings {
     pub password_cost: PasswordCost,
     /// How much of the machine the node takes.
     pub footprint: Footprint,
+    /// The brand of the pages.
+    pub brand: Brand,
 }

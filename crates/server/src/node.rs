@@ -131,7 +131,8 @@ impl Node {
             store: settings.store.name(),
             started_at: environment.clock.now(),
         };
-        let web = Web::new(service.clone(), web_config(&settings, &base_url), Arc::new(node_metrics));
+        let web =
+            Web::new(service.clone(), web_config(&settings, &base_url), Arc::new(node_metrics), site::PATHS);
         let mut background = JoinSet::new();
         spawn_jobs(&mut background, &service, gateway.as_ref());
         let served = match (settings.roles.web, front.platform_address()) {
@@ -164,7 +165,7 @@ impl Node {
                 Served::Platform => sandbox.clone().map(Api::without_console),
                 _ => sandbox.clone(),
             },
-            web: web::router(web.clone(), served),
+            web: web::router(web.clone(), served, site::routes()),
             entropy: environment.entropy.clone(),
             proxies: Arc::new(Proxies::new(
                 settings.trusted_proxies.clone(),
@@ -440,6 +441,7 @@ fn web_config(settings: &Settings, base_url: &str) -> web::Config {
         base_url: base_url.to_owned(),
         operator_key: settings.operator_key.as_ref().map(domain::secret::OperatorKey::hash),
         sandbox: settings.sandbox,
+        brand: settings.brand.clone(),
     }
 }
 

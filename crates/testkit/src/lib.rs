@@ -66,6 +66,7 @@ pub use service_world::{
 pub use socket::Socket;
 pub use store::testing::{EmptyDatabase, Network, Wire, both_with as both, while_running};
 pub use url::{decode, encode, query_value};
+pub use web::{Brand, Logo};
 pub use websocket::{Refused, WebSocket, websocket_request};
 pub use wire_client::{BINARY, CLOSE, PING, PONG, TEXT, frame, handshake, text};
 pub use world::{Engine, Setup, Sockets, World, over_a_wire, settings_on};

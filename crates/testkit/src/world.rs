@@ -18,6 +18,7 @@ use service::{Clock, Entropy, ManualClock, PasswordCost};
 use store::testing::{Fresh, Level, Network, UNHURRIED, Wire, postgres};
 use store::{Options, Store, Target};
 use tokio::sync::Mutex;
+use web::Brand;
 
 use crate::service_world::{START_MS, manual_clock};
 use crate::{Api, Browser, patiently};
@@ -48,6 +49,8 @@ pub struct Setup {
     pub drain_delay: Duration,
     /// Deadline of the store for a request.
     pub store_deadline: Duration,
+    /// The brand of the pages.
+    pub brand: fn() -> Brand,
 }
 
 impl Default for Setup {
@@ -64,6 +67,7 @@ impl Default for Setup {
             roles: Roles::ALL,
             drain_delay: Duration::ZERO,
             store_deadline: UNHURRIED,
+            brand: Brand::default,
         }
     }
 }
@@ -360,5 +364,6 @@ pub(crate) fn settings(setup: Setup, target: &Target) -> Settings {
         },
         password_cost: PasswordCost::LEAST,
         footprint: Footprint::Whole,
+        brand: (setup.brand)(),
     }
 }

@@ -9,7 +9,7 @@ use service::Service;
 use crate::contract::routes::Routes;
 use crate::router::{self, open, platform};
 use crate::traffic::Traffic;
-use crate::{Config, NodeInfo, Web, documents, finish, health, operations, pictures};
+use crate::{Config, NodeInfo, Web, assets, documents, finish, health, operations, pictures};
 
 /// The routes of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,28 +25,36 @@ pub enum Served {
 }
 
 impl Web {
-    /// The HTTP side of a service.
-    pub fn new(service: Service, config: Config, node: Arc<dyn NodeInfo>) -> Self {
-        Self::with_traffic(service, config, node, Traffic::of(served()))
+    /// The HTTP side of a service. `pages` are the route patterns of further pages, with their methods.
+    pub fn new(
+        service: Service,
+        config: Config,
+        node: Arc<dyn NodeInfo>,
+        pages: &[(&'static str, &'static str)],
+    ) -> Self {
+        Self::with_traffic(service, config, node, Traffic::of(served().chain(pages.iter().copied())))
     }
 }
 
 /// All HTTP of a listener except the sockets. Unknown paths, wrong methods, panics and refusals are answered
-/// in the envelope.
-pub fn router(web: Web, served: Served) -> Router {
-    let described = |routes: Routes| routes.into_router().merge(documents::paths()).merge(pictures::paths());
+/// in the envelope, and for browsers with a page. `pages` are the routes of further pages.
+pub fn router(web: Web, served: Served, pages: Router<Web>) -> Router {
+    let described = |routes: Routes| {
+        routes.into_router().merge(documents::paths()).merge(pictures::paths()).merge(assets::paths())
+    };
     let routes = match served {
-        Served::All => described(open().and(platform())).merge(operations::paths()),
-        Served::Open => described(open()),
+        Served::All => described(open().and(platform())).merge(operations::paths()).merge(pages),
+        Served::Open => described(open()).merge(pages),
         Served::Platform => described(platform()).merge(operations::paths()),
         Served::Health => operations::paths(),
     };
-    finish::layer(routes.merge(health::paths()), web)
+    let has_pages = matches!(served, Served::All | Served::Open);
+    finish::layer(routes.merge(health::paths()), web, has_pages)
 }
 
 /// Every route pattern that a listener may serve, with each of its methods.
 fn served() -> impl Iterator<Item = (&'static str, &'static str)> {
     let operations = router::operations().into_iter().map(|operation| (operation.path, operation.method));
-    let others = documents::PATHS.into_iter().chain(pictures::PATHS.iter().copied());
+    let others = documents::PATHS.into_iter().chain(pictures::PATHS.iter().copied()).chain(assets::PATHS);
     operations.chain(others).chain(operations::PATHS).chain(health::PATHS)
 }

@@ -1,7 +1,7 @@
 //! The context of all handlers: the service, the configuration, the node, and the metrics of this side.
 
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use domain::secret::SecretHash;
@@ -11,6 +11,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::ClientAddress;
 use crate::auth::KnownAddresses;
+use crate::brand::{Brand, StaticFiles};
 use crate::failures::Failed;
 use crate::traffic::{Traffic, TrafficFigures};
 
@@ -30,6 +31,8 @@ pub struct Config {
     pub operator_key: Option<SecretHash>,
     /// Whether the sign-in page lists people to choose from without a password. Only the sandbox does.
     pub sandbox: bool,
+    /// The brand of the pages.
+    pub brand: Brand,
 }
 
 /// The facts about the node that operators can read.
@@ -53,6 +56,9 @@ struct Inner {
     config: Config,
     node: Arc<dyn NodeInfo>,
     traffic: Traffic,
+    files: StaticFiles,
+    /// The documentation in each language, rendered when it is first asked for.
+    docs: OnceLock<[String; 2]>,
     known_addresses: KnownAddresses,
     /// Limits the look-ups for addresses with many failures.
     failed_lookups: Semaphore,
@@ -73,7 +79,9 @@ impl Web {
     ) -> Self {
         let (known_addresses, failed_lookups) =
             (KnownAddresses::default(), Semaphore::new(FAILED_LOOKUPS_MAX));
-        Self(Arc::new(Inner { service, config, node, traffic, known_addresses, failed_lookups }))
+        let files = StaticFiles::of(&config.brand);
+        let docs = OnceLock::new();
+        Self(Arc::new(Inner { service, config, node, traffic, files, docs, known_addresses, failed_lookups }))
     }
 
     /// The service.
@@ -84,6 +92,16 @@ impl Web {
     /// The configuration.
     pub fn config(&self) -> &Config {
         &self.0.config
+    }
+
+    /// The files that the pages load.
+    pub(crate) fn files(&self) -> &StaticFiles {
+        &self.0.files
+    }
+
+    /// The documentation in each language.
+    pub(crate) fn docs(&self) -> &OnceLock<[String; 2]> {
+        &self.0.docs
     }
 
     /// The node.

@@ -16,21 +16,24 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 
 use crate::deletion::Deletion;
 use crate::envelope::{Cause, Failure, refused};
+use crate::page_request::PageRequest;
+use crate::pages::PageProblem;
+use crate::problems::problem_answer;
 use crate::quota::Charged;
 use crate::{ClientAddress, Web, language};
 
 const REASON: HeaderName = HeaderName::from_static(REASON_HEADER);
 
 /// Wraps the routes in this layer.
-pub(crate) fn layer(routes: Router<Web>, web: Web) -> Router {
+pub(crate) fn layer(routes: Router<Web>, web: Web, has_pages: bool) -> Router {
     routes
         .fallback(|| async { Failure::from(Refusal::NotFound(Resource::Path)) })
         .method_not_allowed_fallback(|| async { Failure::from(Refusal::MethodNotAllowed) })
-        .layer(from_fn_with_state(web.clone(), finish))
+        .layer(from_fn_with_state((web.clone(), has_pages), finish))
         .with_state(web)
 }
 
-async fn finish(State(web): State<Web>, mut request: Request, next: Next) -> Response {
+async fn finish(State((web, has_pages)): State<(Web, bool)>, mut request: Request, next: Next) -> Response {
     let (began, traffic) = (web.service().clock().monotonic(), web.traffic());
     let pattern = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
     let place = traffic.place(pattern, request.method());
@@ -39,6 +42,7 @@ async fn finish(State(web): State<Web>, mut request: Request, next: Next) -> Res
     let preferred = language::preferred(request.headers());
     request.extensions_mut().insert(charged.clone());
     request.extensions_mut().insert(deletion.clone());
+    let (request, page) = page_request(&web, request, has_pages);
 
     let mut response = run(next, request).await;
     if let Some(cause) = cause(&mut response) {
@@ -48,7 +52,10 @@ async fn finish(State(web): State<Web>, mut request: Request, next: Next) -> Res
     let reason = refusal.as_ref().map(Refusal::reason).or_else(|| response.extensions_mut().remove());
     if let Some(refusal) = &refusal {
         traffic.refused(refusal);
-        response = in_envelope(refusal, preferred.unwrap_or(web.config().language), response);
+        response = match &page {
+            Some(page) => on_page(&web, page, refusal, response),
+            None => in_envelope(refusal, preferred.unwrap_or(web.config().language), response),
+        };
     }
     if let Some(reason) = &reason {
         give_reason(reason, response.headers_mut());
@@ -60,6 +67,48 @@ async fn finish(State(web): State<Web>, mut request: Request, next: Next) -> Res
     }
     deletion.describe(response.headers_mut());
     response.headers_mut().entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    response
+}
+
+/// The facts of a request for a page; `None` for other requests.
+fn page_request(web: &Web, request: Request, has_pages: bool) -> (Request, Option<PageRequest>) {
+    if !has_pages || !is_for_a_page(request.uri().path(), request.headers()) {
+        return (request, None);
+    }
+    let (parts, body) = request.into_parts();
+    let page = PageRequest::of(&parts, web);
+    (Request::from_parts(parts, body), Some(page))
+}
+
+/// The first parts of the paths that programs call.
+const PROGRAMS: [&str; 9] = [
+    "/open/",
+    "/auth/",
+    "/platform/",
+    "/sandbox/",
+    "/health/",
+    "/metrics",
+    "/socket.io",
+    "/pictures/",
+    "/assets/",
+];
+
+/// Whether a person with a browser asks, and not a program.
+fn is_for_a_page(path: &str, headers: &HeaderMap) -> bool {
+    let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let takes_html = |range: &str| range.split(';').next().is_some_and(|kind| kind.trim() == "text/html");
+    let is_program = path.ends_with(".json") || PROGRAMS.iter().any(|start| path.starts_with(start));
+    !is_program && accepted.flat_map(|ranges| ranges.split(',')).any(takes_html)
+}
+
+/// The refusal's page. Only the header `Allow` of the original response is kept.
+fn on_page(web: &Web, page: &PageRequest, refusal: &Refusal, mut response: Response) -> Response {
+    let allow = response.headers_mut().remove(header::ALLOW);
+    let mut response = problem_answer(web, page, PageProblem::of(refusal));
+    response.extensions_mut().remove::<Reason>();
+    if let Some(allow) = allow {
+        response.headers_mut().insert(header::ALLOW, allow);
+    }
     response
 }
 
@@ -121,6 +170,32 @@ mod tests {
     use service::Error;
 
     use super::*;
+
+    #[test]
+    fn a_page_is_for_browsers_outside_of_the_paths_of_programs() {
+        let chrome = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
+        for (path, accept, expected) in [
+            ("/missing", chrome, true),
+            ("/", "text/html", true),
+            ("/account/apps/x", "application/json, text/html;q=0.5", true),
+            ("/missing", "*/*", false),
+            ("/missing", "application/json", false),
+            ("/missing", "text/plain", false),
+            ("/missing", "", false),
+            ("/open/v1/missing", chrome, false),
+            ("/auth/v1/token", chrome, false),
+            ("/platform/v1/x", chrome, false),
+            ("/sandbox/v1/x", chrome, false),
+            ("/health/ready", chrome, false),
+            ("/metrics", chrome, false),
+            ("/openapi.json", chrome, false),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::ACCEPT, HeaderValue::from_static(accept));
+            assert_eq!(is_for_a_page(path, &headers), expected, "{path} {accept}");
+        }
+        assert!(!is_for_a_page("/missing", &HeaderMap::new()));
+    }
 
     #[test]
     fn every_failure_has_a_cause_for_the_log_and_no_refusal_has() {

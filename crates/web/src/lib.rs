@@ -6,10 +6,14 @@
 //! extractor, so no handler can forget a scope.
 
 mod app;
+mod assets;
 mod auth;
+mod brand;
+mod browser;
 mod caller;
 mod context;
 mod contract;
+mod cookies;
 mod deletion;
 pub mod documents;
 mod envelope;
@@ -20,22 +24,30 @@ mod input;
 mod language;
 mod open;
 mod operations;
-mod pages;
+mod page_request;
+pub mod pages;
 mod path;
 mod pictures;
 mod platform;
+mod problems;
 mod quota;
 mod request;
 mod router;
 mod traffic;
+mod visitor;
 
 pub use app::{Served, router};
-pub use auth::sign_in_cookie;
+pub use auth::try_password;
 pub use axum::Router;
 pub use axum::body::Body;
+pub use brand::{Brand, LOGO_BYTES_MAX, Logo};
 pub use context::{BoxFuture, Config, NodeInfo, Web};
 pub use contract::Security;
+pub use cookies::sign_in_cookie;
+pub use envelope::Failure;
 pub use failures::FailureFigures;
+pub use page_request::PageRequest;
 pub use request::{ClientAddress, KeepPlace, RequestId, SecureOrigin};
 pub use router::{Endpoint, endpoints};
 pub use traffic::{DURATION_BOUNDS_US, RouteFigures, STATUS_CLASSES, TrafficFigures};
+pub use visitor::{FormFields, FormTarget, PageAnswer, Person, Posted, PostedBy, SIGN_IN, SIGN_OUT, Visitor};

@@ -1,27 +1,40 @@
-//! The HTML pages of the sign-in: login, consent, and problems (`docs/spec/authorization.md#sign-in`).
+//! The HTML pages of the service: the layout and the components of all pages, and the pages of the sign-in
+//! (`docs/spec/authorization.md#sign-in`).
 //!
 //! Every page is plain data that renders itself without a clock, a request or a database, so tests render
-//! each page from samples. There is no script, and nothing is loaded from other hosts. The only style sheet
-//! is inline and allowed by its hash, see [`content_security_policy`].
+//! each page from samples. Nothing is loaded from other hosts, and no style or script stands in a page, see
+//! [`alone_policy`] and [`site_policy`]. The components are macros in `templates/pages/components.html`. A
+//! page of another crate extends `pages/layout.html`, and has a field `shell`.
 
-mod filters;
+mod field_errors;
+pub mod filters;
+mod flash;
 mod lang;
+mod moment;
 mod name;
+mod next;
 mod policy;
 mod problem;
 mod scopes;
+mod shell;
 mod texts;
 
+#[cfg(test)]
+mod component_tests;
 #[cfg(test)]
 mod tests;
 
 use askama::Template;
 
+pub use field_errors::FieldErrors;
+pub use flash::Flash;
 pub use lang::{Lang, language_href};
-pub(crate) use policy::STYLE;
-pub use policy::{content_security_policy, docs_security_policy};
+pub use moment::Moment;
+pub use next::local_page;
+pub use policy::{alone_policy, site_policy};
 pub use problem::{PageProblem, SignInError};
 pub use scopes::ScopeLine;
+pub use shell::{Account, Area, FooterLink, LayoutTexts, NavigationLink, Shell};
 
 use name::is_own_image;
 use texts::Texts;
@@ -42,12 +55,11 @@ pub struct SeededPerson<'a> {
 #[derive(Debug, Template)]
 #[template(path = "pages/sign_in.html")]
 pub struct SignInPage<'a> {
-    /// The language of the page.
-    pub lang: Lang,
-    /// The address of the page in the other language, see [`language_href`]. Without it there is no link.
-    pub language_href: Option<&'a str>,
-    /// The name that the application's developer chose. Untrusted.
-    pub application_name: &'a str,
+    /// The layout.
+    pub shell: Shell<'a>,
+    /// The name that the application's developer chose. Untrusted. `None` when a person signs in without an
+    /// application.
+    pub application_name: Option<&'a str>,
     /// The address that the form posts to, on this origin.
     pub action: &'a str,
     /// Names and values of hidden fields: the CSRF token and the request's parameters.
@@ -62,7 +74,7 @@ pub struct SignInPage<'a> {
 
 impl SignInPage<'_> {
     fn texts(&self) -> &'static Texts {
-        self.lang.texts()
+        self.shell.lang.texts()
     }
 
     fn title(&self) -> &'static str {
@@ -79,10 +91,8 @@ impl SignInPage<'_> {
 #[derive(Debug, Template)]
 #[template(path = "pages/consent.html")]
 pub struct ConsentPage<'a> {
-    /// The language of the page.
-    pub lang: Lang,
-    /// The address of the page in the other language, see [`language_href`]. Without it there is no link.
-    pub language_href: Option<&'a str>,
+    /// The layout.
+    pub shell: Shell<'a>,
     /// The name that the application's developer chose. Untrusted.
     pub application_name: &'a str,
     /// The organization of the application; `None` for a single developer.
@@ -108,7 +118,7 @@ pub struct ConsentPage<'a> {
 
 impl ConsentPage<'_> {
     fn texts(&self) -> &'static Texts {
-        self.lang.texts()
+        self.shell.lang.texts()
     }
 
     fn title(&self) -> &'static str {
@@ -134,11 +144,8 @@ impl ConsentPage<'_> {
 #[derive(Debug, Template)]
 #[template(path = "pages/error.html")]
 pub struct ErrorPage<'a> {
-    /// The language of the page.
-    pub lang: Lang,
-    /// The address of the page in the other language, see [`language_href`]. Without it there is no link, as
-    /// in an answer to a POST.
-    pub language_href: Option<&'a str>,
+    /// The layout.
+    pub shell: Shell<'a>,
     /// The problem. It decides title, explanation, next step and developer hint.
     pub problem: PageProblem,
     /// The address to start again, on this origin, if that can help.
@@ -149,10 +156,16 @@ pub struct ErrorPage<'a> {
 
 impl ErrorPage<'_> {
     fn texts(&self) -> &'static Texts {
-        self.lang.texts()
+        self.shell.lang.texts()
     }
 
     fn title(&self) -> String {
-        self.problem.title(self.lang)
+        self.problem.title(self.shell.lang)
     }
+}
+
+/// The text of the error page about a problem.
+pub fn problem_page(shell: Shell<'_>, problem: PageProblem, request_id: &str) -> String {
+    let retry_href = problem.is_lost().then_some("/");
+    ErrorPage { shell, problem, retry_href, request_id }.render().unwrap_or_default()
 }

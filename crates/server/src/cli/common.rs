@@ -15,6 +15,7 @@ use service::nodes::Roles;
 use service::webhooks::WebhookSettings;
 use store::DatabaseUrl;
 
+use super::brand::BrandOptions;
 use super::listen_address;
 use crate::config::{BusSettings, Footprint, Settings, StoreSettings};
 
@@ -77,6 +78,10 @@ pub struct CommonOptions {
     #[arg(long, value_name = "URL", env = "STAGEDOOR_DATABASE_URL", hide_env_values = true,
         help_heading = STORE)]
     database_url: Option<String>,
+
+    /// The brand of the pages.
+    #[command(flatten)]
+    brand: BrandOptions,
 
     /// What to log, to stderr: error, warn, info, debug, or per crate as in "info,web=debug". Default: info;
     /// `dev` logs refused requests and warnings.
@@ -144,6 +149,7 @@ impl CommonOptions {
             webhooks: WebhookSettings::default(),
             password_cost: PasswordCost::default(),
             footprint: Footprint::Whole,
+            brand: self.brand.brand()?,
         })
     }
 

@@ -3,9 +3,10 @@
 use domain::application::with_query;
 use domain::limits::STATE_BYTES_MAX;
 use domain::secret::{BrowserToken, SecretHash};
-use domain::{ChannelId, Invalid, Refusal, Rule};
+use domain::{Invalid, Refusal, Rule};
 use service::sign_in::{BadSignIn, SignInRequest};
 
+use crate::browser::Browser;
 use crate::input::Pairs;
 use crate::pages::{PageProblem, SignInError};
 
@@ -54,16 +55,6 @@ impl From<askama::Error> for Stop {
     fn from(_: askama::Error) -> Self {
         Self::Failed(service::Error::Internal("a sign-in page could not be rendered"))
     }
-}
-
-/// A browser: a token that its forms are bound to, and the person signed in with it.
-pub(super) struct Browser {
-    /// The token.
-    pub token: BrowserToken,
-    /// Whether the browser still has to receive its token.
-    pub new: bool,
-    /// The person, with the name of the channel.
-    pub person: Option<(ChannelId, String)>,
 }
 
 /// The parameters of an application's request.

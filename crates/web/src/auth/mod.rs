@@ -1,5 +1,6 @@
 //! Signing in: the consent pages and the token endpoint (`docs/spec/authorization.md`).
 
+mod attempt;
 mod flow;
 mod guesses;
 mod known_addresses;
@@ -7,6 +8,6 @@ mod pages;
 pub mod sign_in;
 pub mod tokens;
 
-pub use pages::sign_in_cookie;
+pub use attempt::try_password;
 
 pub(crate) use known_addresses::KnownAddresses;

@@ -6,26 +6,23 @@
 //! redirect. The forms need no script. [`flow`](super::flow) decides the next step, and
 //! [`pages`](super::pages) renders it.
 
-use axum::Extension;
 use axum::extract::{Request, State};
 use axum::response::Response;
 use domain::limits::STATE_BYTES_MAX;
 use domain::secret::BrowserToken;
-use http::{HeaderMap, header};
-use service::Purpose;
 use service::sign_in::SignInRequest;
 
-use super::flow::{self, Browser, Decision, Step, Stop};
-use super::guesses::Guess;
-use super::pages::{self, Pages};
+use super::attempt::try_password;
+use super::flow::{self, Decision, Step, Stop};
+use super::pages::Pages;
+use crate::Web;
+use crate::browser::Browser;
 use crate::contract::routes::DescribeInput;
 use crate::contract::{Operation, Summary};
-use crate::failures::Failed;
 use crate::input::shape::{Shape, non_empty_text, one_of, optional, required, text};
 use crate::input::{Pairs, read_body};
+use crate::page_request::{PageRequest, see_other};
 use crate::pages::{Lang, PageProblem, SeededPerson, SignInError};
-use crate::quota::Charged;
-use crate::{ClientAddress, RequestId, SecureOrigin, Web};
 
 /// People that the sandbox's sign-in page lists.
 const PEOPLE_LISTED: i64 = 20;
@@ -37,8 +34,9 @@ pub(crate) const SHOW: Summary = Summary::new(
 );
 
 /// `GET /account-interlock`: the sign-in page, or the consent page if a person is signed in.
-pub async fn show(State(web): State<Web>, Extension(id): Extension<RequestId>, request: Request) -> Response {
-    let visit = Visit::new(&web, &id, &request, None);
+pub async fn show(State(web): State<Web>, request: Request) -> Response {
+    let (parts, _) = request.into_parts();
+    let visit = Visit { web: &web, request: PageRequest::of(&parts, &web) };
     visit.show().await.unwrap_or_else(|stop| visit.stop_page(stop))
 }
 
@@ -46,19 +44,14 @@ pub(crate) const SUBMIT: Summary =
     Summary::new("submitSignIn", "Sign in, allow or deny", "로그인, 허용 또는 거부");
 
 /// `POST /account-interlock`: a sign-in or a decision.
-pub async fn submit(
-    State(web): State<Web>,
-    Extension(id): Extension<RequestId>,
-    Extension(charged): Extension<Charged>,
-    client: Option<Extension<ClientAddress>>,
-    request: Request,
-) -> Response {
-    let mut visit = Visit::new(&web, &id, &request, client.map(|Extension(client)| client));
-    let form = read_body(request.into_body()).await.and_then(|body| Pairs::parse(&body));
+pub async fn submit(State(web): State<Web>, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    let mut visit = Visit { web: &web, request: PageRequest::of(&parts, &web) };
+    let form = read_body(body).await.and_then(|body| Pairs::parse(&body));
     let answer = match &form {
         Ok(form) => {
-            visit.lang = visit.choose_lang(form.optional("lang").ok().flatten());
-            visit.submit(form, &charged).await
+            visit.request.choose_lang(form.optional("lang").ok().flatten());
+            visit.submit(form).await
         }
         Err(_) => Err(PageProblem::InvalidParameter("form").into()),
     };
@@ -99,35 +92,12 @@ impl DescribeInput for Request {
 /// One request to the address, and the facts about its browser.
 struct Visit<'a> {
     web: &'a Web,
-    id: &'a RequestId,
-    query: String,
-    headers: HeaderMap,
-    client: Option<ClientAddress>,
-    https: bool,
-    lang: Lang,
+    request: PageRequest,
 }
 
-impl<'a> Visit<'a> {
-    fn new(web: &'a Web, id: &'a RequestId, request: &Request, client: Option<ClientAddress>) -> Self {
-        let query = request.uri().query().unwrap_or("").to_owned();
-        let https = request.extensions().get::<SecureOrigin>().is_some()
-            || web.config().base_url.starts_with("https://");
-        let headers = request.headers().clone();
-        let mut visit = Self { web, id, query, headers, client, https, lang: Lang::default() };
-        visit.lang = visit.choose_lang(None);
-        visit
-    }
-
-    /// The language of the form, else of the query, else of the browser.
-    fn choose_lang(&self, form: Option<&str>) -> Lang {
-        let pairs = Pairs::parse(&self.query).ok();
-        let wanted = form.or(pairs.as_ref().and_then(|pairs| pairs.optional("lang").ok().flatten()));
-        let accepted = self.headers.get(header::ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok());
-        Lang::choose(wanted, accepted)
-    }
-
+impl Visit<'_> {
     fn pages(&self) -> Pages<'_> {
-        Pages { lang: self.lang, query: &self.query, https: self.https, id: self.id }
+        Pages { web: self.web, request: &self.request }
     }
 
     /// The page of a sign-in that stops. Only [`Self::submit`] shows the sign-in page again.
@@ -142,17 +112,17 @@ impl<'a> Visit<'a> {
     async fn show(&self) -> Result<Response, Stop> {
         let query = self.query()?;
         let request = self.request(&query).await?;
-        let browser = self.browser().await?;
+        let browser = Browser::of(self.web, &self.request).await?;
         match flow::begins_with_consent(&query, &browser) {
             true => self.pages().consent(&request, &browser),
             false => self.sign_in_page(&request, &browser, "", None).await,
         }
     }
 
-    async fn submit(&self, form: &Pairs, charged: &Charged) -> Result<Response, Stop> {
+    async fn submit(&self, form: &Pairs) -> Result<Response, Stop> {
         let request = self.request(&self.query()?).await?;
-        let browser = self.browser().await?;
-        match self.act(form, charged, &request, &browser).await {
+        let browser = Browser::of(self.web, &self.request).await?;
+        match self.act(form, &request, &browser).await {
             Err(Stop::Retry { login, error }) => {
                 self.sign_in_page(&request, &browser, &login, Some(error)).await
             }
@@ -161,13 +131,7 @@ impl<'a> Visit<'a> {
     }
 
     /// Runs the action of the form.
-    async fn act(
-        &self,
-        form: &Pairs,
-        charged: &Charged,
-        request: &SignInRequest,
-        browser: &Browser,
-    ) -> Result<Response, Stop> {
+    async fn act(&self, form: &Pairs, request: &SignInRequest, browser: &Browser) -> Result<Response, Stop> {
         match flow::step(form, request, browser, self.web.config().sandbox)? {
             Step::SignOut => self.sign_out(request, browser).await,
             Step::Decide(decision) => self.decide(request, browser, decision).await,
@@ -177,75 +141,21 @@ impl<'a> Visit<'a> {
                 self.signed_in(request, browser, token).await
             }
             Step::TryPassword { login, password } => {
-                let token = self.try_password(charged, login, password).await?;
+                let tried = try_password(self.web, &self.request, login, password).await?;
+                let token = tried.map_err(|error| Stop::retry(login, error))?;
                 self.signed_in(request, browser, token).await
             }
         }
     }
 
-    /// Checks a password and returns the browser's new token.
-    async fn try_password(
-        &self,
-        charged: &Charged,
-        login: &str,
-        password: &str,
-    ) -> Result<BrowserToken, Stop> {
-        let limited = |error| {
-            self.web.count_failure(Failed::SignInLimited, self.client);
-            Err(Stop::retry(login, error))
-        };
-        let guess = match Guess::begin(self.web, charged, login, self.client).await {
-            Ok(guess) => guess,
-            Err(refusal) => {
-                let retry_after_seconds = refusal.retry_after_s().unwrap_or(1);
-                return limited(SignInError::TooManyAttempts { retry_after_seconds });
-            }
-        };
-        match self.web.service().sign_in(login, password, guess.known).await {
-            Ok(Some(token)) => {
-                guess.succeeded();
-                Ok(token)
-            }
-            Ok(None) => {
-                self.web.count_failure(Failed::Password, self.client);
-                Err(Stop::retry(login, SignInError::WrongLoginOrPassword))
-            }
-            Err(error) => {
-                guess.refund();
-                match error.refusal().retry_after_s() {
-                    Some(retry_after_seconds) => limited(SignInError::Busy { retry_after_seconds }),
-                    None => Err(error.into()),
-                }
-            }
-        }
-    }
-
     fn query(&self) -> Result<Pairs, Stop> {
-        Pairs::parse(&self.query).map_err(|_| PageProblem::InvalidParameter("query").into())
+        Pairs::parse(&self.request.query).map_err(|_| PageProblem::InvalidParameter("query").into())
     }
 
     /// The application's request, which must name a registered application and redirect address.
     async fn request(&self, query: &Pairs) -> Result<SignInRequest, Stop> {
         let flow::Parameters { client_id, redirect_uri, state } = flow::parameters(query)?;
         Ok(self.web.service().sign_in_request(client_id, redirect_uri, state).await??)
-    }
-
-    /// The browser that the cookie names, or a new one.
-    async fn browser(&self) -> Result<Browser, Stop> {
-        match pages::browser_token(&self.headers, self.https) {
-            Some(token) => self.browser_of(token, false).await,
-            None => Ok(self.new_browser()),
-        }
-    }
-
-    async fn browser_of(&self, token: BrowserToken, new: bool) -> Result<Browser, Stop> {
-        let person = self.web.service().signed_in(&token).await?;
-        Ok(Browser { token, new, person: person.map(|person| (person.channel_id, person.channel_name)) })
-    }
-
-    fn new_browser(&self) -> Browser {
-        let token = BrowserToken::generate(self.web.service().entropy().bytes(Purpose::Browser));
-        Browser { token, new: true, person: None }
     }
 
     /// The consent page with a new browser token. The new token replaces the old one, so a token planted in
@@ -257,13 +167,13 @@ impl<'a> Visit<'a> {
         token: BrowserToken,
     ) -> Result<Response, Stop> {
         self.web.service().sign_out(&before.token).await?;
-        self.pages().consent(request, &self.browser_of(token, true).await?)
+        self.pages().consent(request, &Browser::with(self.web, token, true).await?)
     }
 
     /// Signs the browser out. The sign-in page then comes with a new token, without a person.
     async fn sign_out(&self, request: &SignInRequest, browser: &Browser) -> Result<Response, Stop> {
         self.web.service().sign_out(&browser.token).await?;
-        self.sign_in_page(request, &self.new_browser(), "", None).await
+        self.sign_in_page(request, &Browser::fresh(self.web), "", None).await
     }
 
     async fn decide(
@@ -282,7 +192,7 @@ impl<'a> Visit<'a> {
             }
             Decision::Deny => flow::denied(request),
         };
-        Ok(pages::redirect(&location))
+        Ok(see_other(&location))
     }
 
     async fn sign_in_page(
@@ -300,7 +210,7 @@ impl<'a> Visit<'a> {
         let people = listed.iter().map(|person| SeededPerson {
             login: &person.login,
             channel_name: &person.channel_name,
-            description: "",
+            description: &person.login,
         });
         self.pages().sign_in(request, browser, login, error, &people.collect::<Vec<_>>())
     }

@@ -1,54 +1,50 @@
 //! `/docs`: the documents for people, in Korean and English. The page is generated from the documents, so it
 //! cannot contradict them.
 
-use std::sync::LazyLock;
-
 use askama::Template;
-use axum::extract::RawQuery;
-use axum::http::HeaderMap;
-use axum::response::{IntoResponse, Response};
+use axum::extract::{Request, State};
+use axum::response::Response;
 use domain::Scope;
 use http::{HeaderValue, header};
 use serde_json::Value;
 
-use super::json::{CACHE, asyncapi, openapi};
+use super::json::{asyncapi, openapi};
 use super::rows::{FieldRow, plain, resolve, rows};
+use crate::Web;
 use crate::contract::openapi::{REFUSALS, sections};
 use crate::contract::{Operation, Section};
-use crate::input::Pairs;
-use crate::pages::{Lang, STYLE, docs_security_policy, language_href};
+use crate::page_request::PageRequest;
+use crate::pages::{Area, Lang, Shell, filters, language_href, site_policy};
 use crate::router;
 
-/// The styles of this page, besides the style sheet of all pages.
-pub(crate) const DOCS_STYLE: &str = include_str!("../../templates/pages/docs.css");
-
-static PAGES: LazyLock<[String; 2]> = LazyLock::new(|| Lang::ALL.map(render));
+/// How long a browser may keep the page: ten minutes. The language is that of a cookie, so no other cache may
+/// keep it.
+const CACHE: HeaderValue = HeaderValue::from_static("private, max-age=600");
 
 /// `GET /docs`, without credentials.
-pub(super) async fn show(RawQuery(query): RawQuery, headers: HeaderMap) -> Response {
-    let pairs = Pairs::parse(query.as_deref().unwrap_or_default()).ok();
-    let wanted = pairs.as_ref().and_then(|pairs| pairs.optional("lang").ok().flatten());
-    let accepted = headers.get(header::ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok());
-    let [korean, english] = &*PAGES;
-    let page = if Lang::choose(wanted, accepted) == Lang::Ko { korean } else { english };
-    let mut response = page.clone().into_response();
+pub(super) async fn show(State(web): State<Web>, request: Request) -> Response {
+    let (parts, _) = request.into_parts();
+    let request = PageRequest::of(&parts, &web);
+    let [korean, english] = web.docs().get_or_init(|| Lang::ALL.map(|lang| render(&web, &request, lang)));
+    let html = if request.lang() == Lang::Ko { korean } else { english };
+    let mut response = request.page(html.clone(), &site_policy(), None);
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
     headers.insert(header::CACHE_CONTROL, CACHE);
-    headers.insert(header::VARY, HeaderValue::from_static("accept-language"));
-    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    if let Ok(policy) = HeaderValue::from_str(&docs_security_policy(DOCS_STYLE)) {
-        headers.insert(header::CONTENT_SECURITY_POLICY, policy);
-    }
+    headers.insert(header::VARY, HeaderValue::from_static("accept-language, cookie"));
     response
 }
 
-fn render(lang: Lang) -> String {
+fn render(web: &Web, request: &PageRequest, lang: Lang) -> String {
     let (openapi, asyncapi) = (openapi(), asyncapi());
-    let href = language_href("/docs", None, lang.other());
-    let page = DocsPage {
+    let shell = Shell {
         lang,
-        language_href: Some(&href),
+        language_href: Some(language_href("/docs", None, lang.other())),
+        is_alone: false,
+        area: Area::Documentation,
+        ..request.shell(web)
+    };
+    let page = DocsPage {
+        shell,
         texts: if lang == Lang::Ko { &KOREAN } else { &ENGLISH },
         sections: section_views(&openapi, lang),
         events: events(&asyncapi),
@@ -60,8 +56,7 @@ fn render(lang: Lang) -> String {
 #[derive(Template)]
 #[template(path = "pages/docs.html")]
 struct DocsPage<'a> {
-    lang: Lang,
-    language_href: Option<&'a str>,
+    shell: Shell<'a>,
     texts: &'static PageTexts,
     sections: Vec<SectionView>,
     events: Vec<EventView>,

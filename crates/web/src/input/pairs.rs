@@ -64,7 +64,8 @@ impl Pairs {
         self.0.iter().any(|(key, _)| key == name || *key == bracketed).then(|| self.list(name, max))
     }
 
-    fn all(&self, name: &str) -> impl Iterator<Item = &str> {
+    /// The values of a parameter.
+    pub fn all(&self, name: &str) -> impl Iterator<Item = &str> {
         self.0.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 }

@@ -1,5 +1,7 @@
 //! The filters that templates may use as `|name`.
 
+#![allow(missing_docs, reason = "the macro makes a type of each filter, which has no place for a comment")]
+
 use super::name::{self as names, SHOWN_HOST_MAX_CHARS};
 
 /// `{{ text|initial }}`: [`names::initial`], escaped by the template.

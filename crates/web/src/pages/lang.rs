@@ -18,13 +18,24 @@ impl Lang {
     /// Every language.
     pub const ALL: [Self; 2] = [Self::Ko, Self::En];
 
-    /// Chooses the language: `lang` of the query (or form) if valid, else the preference of the
-    /// `Accept-Language` header, else Korean. Invalid values are ignored.
-    pub fn choose(query: Option<&str>, accept_language: Option<&str>) -> Self {
-        query
-            .and_then(Language::from_tag)
-            .or_else(|| accept_language.and_then(Language::preferred))
-            .map_or(Self::Ko, Self::from)
+    /// Chooses the language: the first of `wanted` that exists (form, query, cookie), else the preference of
+    /// the `Accept-Language` header, else Korean. Invalid values are ignored.
+    pub fn choose(wanted: [Option<&str>; 3], accept_language: Option<&str>) -> Self {
+        let wanted = wanted.into_iter().flatten().find_map(Language::from_tag);
+        wanted.or_else(|| accept_language.and_then(Language::preferred)).map_or(Self::Ko, Self::from)
+    }
+
+    /// Whether a language has this tag.
+    pub fn exists(tag: &str) -> bool {
+        Language::from_tag(tag).is_some()
+    }
+
+    /// The text in this language.
+    pub const fn pick(self, ko: &'static str, en: &'static str) -> &'static str {
+        match self {
+            Self::Ko => ko,
+            Self::En => en,
+        }
     }
 
     /// The language tag, as in `<html lang>` and in the query parameter `lang`.
@@ -56,6 +67,15 @@ impl Lang {
         match self {
             Self::Ko => &KO,
             Self::En => &EN,
+        }
+    }
+}
+
+impl From<Lang> for Language {
+    fn from(lang: Lang) -> Self {
+        match lang {
+            Lang::Ko => Self::Korean,
+            Lang::En => Self::English,
         }
     }
 }
@@ -110,8 +130,11 @@ mod tests {
             (None, Some(",;;=,,"), Ko),
             (None, Some("english"), Ko),
         ] {
-            assert_eq!(Lang::choose(query, header), expected, "{query:?} {header:?}");
+            assert_eq!(Lang::choose([None, query, None], header), expected, "{query:?} {header:?}");
         }
+        assert_eq!(Lang::choose([None, None, Some("en")], Some("ko")), En);
+        assert_eq!(Lang::choose([None, Some("ko"), Some("en")], None), Ko);
+        assert_eq!(Lang::choose([Some("en"), Some("ko"), None], None), En);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The problems of the pages, and their texts.
 
 use domain::quota::QuotaName;
-use domain::refusal::DISK_FULL_RETRY_S;
+use domain::refusal::{DISK_FULL_RETRY_S, Resource};
 use domain::{Invalid, Reason, Refusal, Rule, Word};
 
 use super::Lang;
@@ -99,6 +99,20 @@ pub enum PageProblem {
     InvalidParameter(&'static str),
     /// A form was posted too late or with a wrong CSRF token.
     FormExpired,
+    /// There is no such page, or it is not the person's.
+    NotFound,
+    /// The page cannot be used in this way: its address is that of a form.
+    WrongMethod,
+    /// Too many requests.
+    TooMany {
+        /// How long to wait, in seconds.
+        retry_after_seconds: u32,
+    },
+    /// The request is refused for another reason.
+    Refused {
+        /// The status.
+        status: u16,
+    },
     /// The disk of the database is full.
     DiskFull,
     /// The service failed.
@@ -115,6 +129,10 @@ impl PageProblem {
             | Self::RepeatedParameter(_)
             | Self::InvalidParameter(_)
             | Self::FormExpired => 400,
+            Self::NotFound => 404,
+            Self::WrongMethod => 405,
+            Self::TooMany { .. } => 429,
+            Self::Refused { status } => status,
             Self::ServerError => 500,
             Self::DiskFull => 503,
         }
@@ -124,8 +142,28 @@ impl PageProblem {
     pub const fn retry_after_seconds(self) -> Option<u32> {
         match self {
             Self::DiskFull => Some(DISK_FULL_RETRY_S),
+            Self::TooMany { retry_after_seconds } => Some(retry_after_seconds),
             _ => None,
         }
+    }
+
+    /// The problem of a refused request for a page.
+    pub fn of(refusal: &Refusal) -> Self {
+        match refusal {
+            Refusal::NotFound(_) => Self::NotFound,
+            Refusal::MethodNotAllowed => Self::WrongMethod,
+            Refusal::DiskFull => Self::DiskFull,
+            Refusal::TooManyRequests { retry_after_s, .. } | Refusal::Busy { retry_after_s } => {
+                Self::TooMany { retry_after_seconds: *retry_after_s }
+            }
+            refusal if refusal.status() < 500 => Self::Refused { status: refusal.status() },
+            _ => Self::ServerError,
+        }
+    }
+
+    /// Whether another page of this service helps more than a new start.
+    pub(super) const fn is_lost(self) -> bool {
+        matches!(self, Self::NotFound | Self::WrongMethod)
     }
 
     /// The value of the header `Stagedoor-Reason`.
@@ -138,6 +176,12 @@ impl PageProblem {
             Self::RepeatedParameter(name) => invalid(name, Rule::Once),
             Self::InvalidParameter(name) => Reason::new(Word::Invalid).with("field", name),
             Self::FormExpired => Word::FormExpired.into(),
+            Self::NotFound => Refusal::NotFound(Resource::Path).reason(),
+            Self::WrongMethod => Refusal::MethodNotAllowed.reason(),
+            Self::TooMany { retry_after_seconds } => {
+                Refusal::Busy { retry_after_s: retry_after_seconds }.reason()
+            }
+            Self::Refused { .. } => Word::Invalid.into(),
             Self::DiskFull => Word::DiskFull.into(),
             Self::ServerError => Word::Internal.into(),
         }
@@ -153,11 +197,14 @@ impl PageProblem {
                 ("로그인 요청이 올바르지 않습니다", "This sign-in request is not valid")
             }
             Self::FormExpired => ("화면이 만료되었습니다", "This page has expired"),
+            Self::NotFound | Self::WrongMethod => ("페이지를 찾을 수 없습니다", "We can’t find this page"),
+            Self::TooMany { .. } => ("요청이 너무 많습니다", "Too many requests"),
+            Self::Refused { .. } => ("요청을 처리할 수 없습니다", "We can’t do this"),
             Self::DiskFull | Self::ServerError => {
                 ("서버에 문제가 생겼습니다", "Something went wrong on our side")
             }
         };
-        pick(lang, ko, en).into()
+        lang.pick(ko, en).into()
     }
 
     /// The explanation.
@@ -179,12 +226,24 @@ impl PageProblem {
                 "화면이 오래 열려 있었거나 다른 탭에서 다시 시작되었습니다. 아무것도 허용되지 않았습니다.",
                 "It was open for too long, or you started again in another tab. Nothing has been allowed.",
             ),
+            Self::NotFound | Self::WrongMethod => (
+                "주소가 잘못되었거나, 페이지가 없어졌거나, 볼 수 없는 페이지입니다.",
+                "The address may be wrong, the page may be gone, or it may not be yours to see.",
+            ),
+            Self::TooMany { .. } => (
+                "짧은 시간에 너무 많은 요청을 보냈습니다. 아무것도 바뀌지 않았습니다.",
+                "There were too many requests in a short time. Nothing has been changed.",
+            ),
+            Self::Refused { .. } => (
+                "요청한 내용을 지금은 할 수 없습니다. 아무것도 바뀌지 않았습니다.",
+                "What you asked for is not possible now. Nothing has been changed.",
+            ),
             Self::DiskFull | Self::ServerError => (
                 "요청을 처리하지 못했습니다. 회원님의 잘못이 아닙니다.",
                 "We could not handle the request. It is not your fault.",
             ),
         };
-        pick(lang, ko, en)
+        lang.pick(ko, en)
     }
 
     /// The next step for the person.
@@ -199,15 +258,27 @@ impl PageProblem {
                 "Go back to the app and try again. If this keeps happening, tell the app’s developer.",
             ),
             Self::FormExpired => (
-                "앱으로 돌아가 로그인을 다시 시작해 주세요.",
-                "Go back to the app and start the sign-in again.",
+                "이전 화면으로 돌아가 새로고침한 뒤 다시 시도해 주세요. 앱에서 왔다면 앱에서 다시 시작해 주세요.",
+                "Go back, reload the page and try again. If an app sent you here, start again from the app.",
             ),
+            Self::NotFound | Self::WrongMethod => (
+                "주소를 확인하거나 처음 화면에서 시작해 주세요.",
+                "Check the address, or begin at the start page.",
+            ),
+            Self::TooMany { retry_after_seconds } => {
+                let wait = wait(retry_after_seconds, lang);
+                return match lang {
+                    Lang::Ko => format!("{wait} 뒤에 다시 시도해 주세요."),
+                    Lang::En => format!("Please try again in {wait}."),
+                };
+            }
+            Self::Refused { .. } => ("이전 화면으로 돌아가 다시 시도해 주세요.", "Go back and try again."),
             Self::DiskFull | Self::ServerError => (
                 "잠시 뒤에 다시 시도해 주세요. 계속되면 아래 요청 번호와 함께 알려 주세요.",
                 "Please try again in a moment. If this keeps happening, report it with the request ID below.",
             ),
         };
-        pick(lang, ko, en).into()
+        lang.pick(ko, en).into()
     }
 
     /// A hint for the application's developer.
@@ -231,15 +302,8 @@ impl PageProblem {
             (Self::RepeatedParameter(name), Lang::En) => format!("{name} is there more than once. Send it once."),
             (Self::InvalidParameter(name), Lang::Ko) => format!("{name} 값을 사용할 수 없습니다."),
             (Self::InvalidParameter(name), Lang::En) => format!("The value of {name} cannot be used."),
-            (Self::FormExpired | Self::DiskFull | Self::ServerError, _) => return None,
+            (_, _) => return None,
         })
-    }
-}
-
-const fn pick(lang: Lang, ko: &'static str, en: &'static str) -> &'static str {
-    match lang {
-        Lang::Ko => ko,
-        Lang::En => en,
     }
 }
 

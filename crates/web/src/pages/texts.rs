@@ -13,6 +13,7 @@ pub struct SplitSentence {
 pub struct Texts {
     pub sign_in: &'static str,
     pub sign_in_for: SplitSentence,
+    pub sign_in_alone: SplitSentence,
     pub login: &'static str,
     pub password: &'static str,
     pub sign_in_button: &'static str,
@@ -40,6 +41,7 @@ pub struct Texts {
 
     pub next_step: &'static str,
     pub retry: &'static str,
+    pub start: &'static str,
     pub for_developers: &'static str,
     pub status: &'static str,
     pub request_id: &'static str,
@@ -48,9 +50,8 @@ pub struct Texts {
 /// Korean.
 pub const KO: Texts = Texts {
     sign_in: "로그인",
-    sign_in_for: SplitSentence {
-        before: "", after: " 앱에 연결하려면 Stagedoor 계정으로 로그인해 주세요."
-    },
+    sign_in_for: SplitSentence { before: "", after: " 앱에 연결하려면 로그인해 주세요." },
+    sign_in_alone: SplitSentence { before: "", after: " 계정으로 계속합니다." },
     login: "아이디",
     password: "비밀번호",
     sign_in_button: "로그인",
@@ -78,6 +79,7 @@ pub const KO: Texts = Texts {
 
     next_step: "이렇게 해 보세요",
     retry: "다시 시작",
+    start: "처음 화면",
     for_developers: "개발자 안내",
     status: "상태 코드",
     request_id: "요청 번호",
@@ -86,7 +88,8 @@ pub const KO: Texts = Texts {
 /// English.
 pub const EN: Texts = Texts {
     sign_in: "Sign in",
-    sign_in_for: SplitSentence { before: "To connect ", after: ", sign in with your Stagedoor account." },
+    sign_in_for: SplitSentence { before: "Sign in to connect ", after: "." },
+    sign_in_alone: SplitSentence { before: "Go on with your ", after: " account." },
     login: "Username",
     password: "Password",
     sign_in_button: "Sign in",
@@ -114,6 +117,7 @@ pub const EN: Texts = Texts {
 
     next_step: "What you can do",
     retry: "Start again",
+    start: "Start page",
     for_developers: "For developers",
     status: "Status code",
     request_id: "Request ID",

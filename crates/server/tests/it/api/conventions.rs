@@ -167,7 +167,6 @@ async fn an_unknown_path_is_not_found_and_a_wrong_method_lists_the_allowed_ones(
     both(Setup::default(), |world| async move {
         let fixture = Fixture::set_up(&world).await;
         for path in [
-            "/",
             "/open",
             "/open/v1",
             "/open/v1/",
@@ -184,7 +183,6 @@ async fn an_unknown_path_is_not_found_and_a_wrong_method_lists_the_allowed_ones(
             "/platform/v1/channels/",
             "/platform/v1/channels/a/b/c",
             "/account-interlock/",
-            "/favicon.ico",
             "/%ff",
         ] {
             for method in ["GET", "POST", "DELETE"] {

@@ -143,7 +143,9 @@ async fn has_no_sandbox_api(api: &Api) {
             assert_eq!(api.operator(request).await.status, 404, "{path}");
         }
     }
-    for path in ["/", "/sandbox/console", "/sandbox/console/live", "/sandbox/console/script.js"] {
+    let landing = api.send(Request::get("/")).await;
+    assert!(landing.status == 200 && !landing.text().contains("/sandbox/"), "the console is served");
+    for path in ["/sandbox/console", "/sandbox/console/live", "/sandbox/console/script.js"] {
         api.send(Request::get(path)).await.assert_refused(404, "NOT_FOUND");
     }
     let document = api.send(Request::get("/openapi.json")).await.json();

@@ -1,0 +1,33 @@
+//! The pages for people, besides those of an application's sign-in.
+
+mod brand;
+mod landing;
+mod sign_in;
+
+use testkit::Page;
+
+/// The headers of a page with navigation.
+#[track_caller]
+pub(crate) fn assert_guarded(page: &Page) {
+    let header = |name| page.response.header(name).unwrap_or_default();
+    let policy = header("content-security-policy");
+    for directive in [
+        "default-src 'none'",
+        "style-src 'self'",
+        "form-action 'self'",
+        "frame-ancestors 'none'",
+        "base-uri 'none'",
+    ] {
+        assert!(policy.split("; ").any(|part| part == directive), "{directive} in {policy}");
+    }
+    assert!(!policy.contains("unsafe") && !policy.contains("http") && !policy.contains('*'), "{policy}");
+    assert_eq!(header("content-type"), "text/html; charset=utf-8");
+    assert_eq!(header("x-frame-options"), "DENY");
+    assert_eq!(header("x-content-type-options"), "nosniff");
+    assert_eq!(header("referrer-policy"), "no-referrer");
+    assert_eq!(header("cache-control"), "no-store");
+    let html = page.response.text();
+    for forbidden in ["<script>", "javascript:", " onclick", " style=\"", "src=\"http", "<style"] {
+        assert!(!html.contains(forbidden), "{forbidden}");
+    }
+}

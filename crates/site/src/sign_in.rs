@@ -1,0 +1,79 @@
+//! Signing in and out without an application's request.
+
+use axum::http::{HeaderValue, StatusCode, header};
+use web::pages::{SeededPerson, SignInError, SignInPage};
+use web::{PageAnswer, Posted, SIGN_IN, Visitor, try_password};
+
+/// Where a sign-in leads without `next`.
+const HOME: &str = "/";
+/// People that the page of a sandbox lists.
+const PEOPLE_LISTED: i64 = 20;
+
+/// `GET /sign-in`. With `next` it leads to that page.
+pub(crate) async fn show(visitor: Visitor) -> PageAnswer {
+    if visitor.is_signed_in() {
+        return Ok(visitor.redirect(&next(&visitor), None));
+    }
+    page(&visitor, "", None).await
+}
+
+/// `POST /sign-in`. The limits on failures are those of the sign-in of applications.
+pub(crate) async fn submit(Posted { visitor, fields }: Posted) -> PageAnswer {
+    let web = visitor.web();
+    let (picked, login, password) = (fields.text("person"), fields.text("login"), fields.text("password"));
+    let (login, tried) = if web.config().sandbox && !picked.is_empty() {
+        let token = web.service().sign_in_as(picked).await?;
+        (picked, token.ok_or(SignInError::WrongLoginOrPassword))
+    } else if login.is_empty() || password.is_empty() {
+        (login, Err(SignInError::Missing))
+    } else {
+        (login, try_password(web, visitor.request(), login, password).await?)
+    };
+    match tried {
+        Ok(token) => visitor.signed_in(&token, &next(&visitor)).await,
+        Err(error) => page(&visitor, login, Some(error)).await,
+    }
+}
+
+/// `POST /sign-out`: ends the sign-in of this browser.
+pub(crate) async fn sign_out(Posted { visitor, .. }: Posted) -> PageAnswer {
+    visitor.signed_out(HOME).await
+}
+
+/// The page after the sign-in.
+fn next(visitor: &Visitor) -> String {
+    visitor.request().parameter("next").unwrap_or_else(|| HOME.to_owned())
+}
+
+async fn page(visitor: &Visitor, login: &str, error: Option<SignInError>) -> PageAnswer {
+    let web = visitor.web();
+    let listed = match web.config().sandbox {
+        true => web.service().people(PEOPLE_LISTED).await?,
+        false => Vec::new(),
+    };
+    let people = listed.iter().map(|person| SeededPerson {
+        login: &person.login,
+        channel_name: &person.channel_name,
+        description: &person.login,
+    });
+    let form = visitor.form(SIGN_IN);
+    let action = visitor.request().path_and_query();
+    let page = SignInPage {
+        shell: visitor.shell_alone(),
+        application_name: None,
+        action: &action,
+        hidden: &[("csrf", &form.csrf)],
+        login,
+        error,
+        people: &people.collect::<Vec<_>>(),
+    };
+    let mut response = visitor.page_alone(&page)?;
+    if let Some(seconds) = error.and_then(SignInError::retry_after_seconds) {
+        *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    if let Some(reason) = error.and_then(SignInError::reason) {
+        response.extensions_mut().insert(reason);
+    }
+    Ok(response)
+}
