@@ -163,6 +163,12 @@ impl BatchId {
 }
 
 impl DeliveryId {
+    /// The id of a message of its own. It grows with time.
+    pub fn generate(now: Timestamp, random: [u8; 10]) -> Self {
+        let uuid = uuid::Builder::from_unix_timestamp_millis(unix_ms(now), &random).into_uuid();
+        Self(uuid.hyphenated().to_string().into())
+    }
+
     /// The id of the message about a claim. It grows with time, and every node computes the same id.
     pub fn of_claim(now: Timestamp, claim: &ClaimId, webhook: &WebhookId) -> Self {
         // No id contains the space between the two.

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 
 use crate::Language;
 use crate::address_fault::AddressFault;
+use crate::limits::{LOGIN_CHARS_MAX, LOGIN_CHARS_MIN};
+use crate::password_fault::PasswordFault;
 
 /// One wrong value in a request. The answer is 400, and the request changes nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -138,6 +140,18 @@ pub enum Rule {
     NotTheSigningSecret,
     /// Either it or this other field must be there, and not both.
     EitherOr(&'static str),
+    /// It must be a login: small letters, digits, `.`, `_` and `-`.
+    Login,
+    /// It must be an e-mail address.
+    Email,
+    /// It must be a password that may be chosen.
+    Password(PasswordFault),
+    /// It must be the current password.
+    RightPassword,
+    /// It must be the code that the authenticator app shows now, or an unused recovery code.
+    RightCode,
+    /// It must be the login of the account.
+    OwnLogin,
     /// The channel or application with this id is being deleted.
     BeingDeleted,
     /// Other rows of this kind still use it and must be deleted first.
@@ -219,6 +233,12 @@ impl Rule {
             Self::NoOtherPendingSecret => "no-other-pending-secret",
             Self::NotTheSigningSecret => "not-the-signing-secret",
             Self::EitherOr(_) => "either-or",
+            Self::Login => "login",
+            Self::Email => "email",
+            Self::Password(fault) => fault.name(),
+            Self::RightPassword => "right-password",
+            Self::RightCode => "right-code",
+            Self::OwnLogin => "own-login",
             Self::BeingDeleted => "being-deleted",
             Self::InUse(_) => "in-use",
         }
@@ -300,6 +320,15 @@ impl Rule {
                 "서명에 쓰이고 있는 시크릿입니다. 먼저 다른 시크릿을 활성화해 주세요.".into()
             }
             Self::EitherOr(other) => format!("이 값과 {other} 중 하나만 지정해야 합니다.").into(),
+            Self::Login => format!(
+                "영문 소문자, 숫자, '.', '_', '-'로 된 {LOGIN_CHARS_MIN}자 이상 {LOGIN_CHARS_MAX}자 이하여야 하며, 소문자나 숫자로 시작해야 합니다."
+            )
+            .into(),
+            Self::Email => "올바른 이메일 주소여야 합니다.".into(),
+            Self::Password(fault) => fault.korean(),
+            Self::RightPassword => "현재 비밀번호와 다릅니다.".into(),
+            Self::RightCode => "인증 앱에 지금 표시된 코드나 쓰지 않은 복구 코드여야 합니다.".into(),
+            Self::OwnLogin => "이 계정의 아이디와 다릅니다.".into(),
             Self::BeingDeleted => "삭제가 진행 중인 ID입니다. 잠시 후 다시 시도해 주세요.".into(),
             Self::InUse(what) => format!("{what} 항목이 남아 있어 삭제할 수 없습니다.").into(),
         }
@@ -371,6 +400,17 @@ impl Rule {
             }
             Self::NotTheSigningSecret => "signs now: activate another one first.".into(),
             Self::EitherOr(other) => format!("either this or {other} must be given, and not both.").into(),
+            Self::Login => format!(
+                "must be {LOGIN_CHARS_MIN} to {LOGIN_CHARS_MAX} small letters, digits, '.', '_' or '-', beginning with a letter or digit."
+            )
+            .into(),
+            Self::Email => "must be an e-mail address.".into(),
+            Self::Password(fault) => fault.english(),
+            Self::RightPassword => "is not the current password.".into(),
+            Self::RightCode => {
+                "must be the code that the authenticator app shows now, or an unused recovery code.".into()
+            }
+            Self::OwnLogin => "is not the login of this account.".into(),
             Self::BeingDeleted => "its deletion is under way; try again in a moment.".into(),
             Self::InUse(what) => format!("it cannot be deleted while it has {what}.").into(),
         }

@@ -8,6 +8,7 @@
 //! |---|---|
 //! | [`limits`] | `docs/spec/limits.md`, every number with its unit |
 //! | [`scope`], [`token`], [`application`] | `docs/spec/authorization.md` |
+//! | [`account`], [`password`], [`password_fault`], [`totp`], [`mail`] | `docs/accounts.md` |
 //! | [`channel`] | `docs/spec/channels.md` |
 //! | [`chat`], [`chat_settings`] | `docs/spec/chat.md` |
 //! | [`event`], [`session`], [`system_message`] | `docs/spec/realtime.md` |
@@ -23,6 +24,7 @@
 //! | [`color`], [`https_url`] | `docs/operating.md#the-brand` |
 //! | [`log_interval`], [`span`] | – |
 
+pub mod account;
 pub mod address_fault;
 pub mod application;
 pub mod channel;
@@ -40,7 +42,10 @@ pub mod invalid;
 pub mod limits;
 pub mod live;
 pub mod log_interval;
+pub mod mail;
 pub mod outbound;
+pub mod password;
+pub mod password_fault;
 pub mod profile;
 pub mod proxy_protocol;
 pub mod quota;
@@ -55,6 +60,7 @@ pub mod span;
 pub mod system_message;
 pub mod time;
 pub mod token;
+pub mod totp;
 pub mod webhook;
 pub mod webhook_secrets;
 

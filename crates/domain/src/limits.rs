@@ -31,6 +31,46 @@ pub const REUSE_GRACE_MS: i64 = 10 * SECOND_MS;
 /// How long a person stays signed in on the consent pages, in milliseconds: 12 hours.
 pub const BROWSER_SESSION_LIFETIME_MS: i64 = DAY_MS / 2;
 
+/// How long the link of a password reset works, in milliseconds (ours): 30 minutes. It works once.
+pub const PASSWORD_RESET_LIFETIME_MS: i64 = 30 * MINUTE_MS;
+/// Valid links of one account at the same time (ours). Further requests send nothing.
+pub const PASSWORD_RESETS_MAX: i64 = 3;
+/// Accounts of one e-mail address that get a link when the address asks for one (ours).
+pub const PASSWORD_RESET_ACCOUNTS_MAX: i64 = 5;
+/// Fewest characters of a new password, unless the operator wants more (ours; NIST SP 800-63B).
+pub const PASSWORD_CHARS_MIN: usize = 8;
+/// Most that an operator may demand as the fewest characters of a password (ours).
+pub const PASSWORD_CHARS_MIN_MAX: usize = 64;
+/// Bytes of a typed password before its normalization (ours).
+pub const PASSWORD_TYPED_BYTES_MAX: usize = 4 * CREDENTIAL_BYTES_MAX;
+/// Fewest characters of a login that a person chose (ours).
+pub const LOGIN_CHARS_MIN: usize = 3;
+/// Most characters of a login that a person chose (ours).
+pub const LOGIN_CHARS_MAX: usize = 32;
+/// Bytes of an e-mail address (RFC 5321).
+pub const EMAIL_BYTES_MAX: usize = 254;
+/// A step of one-time codes, in milliseconds: 30 seconds (RFC 6238).
+pub const TOTP_STEP_MS: i64 = 30 * SECOND_MS;
+/// Steps that the clock of an authenticator app may be early or late.
+pub const TOTP_DRIFT_STEPS: i64 = 1;
+/// How long a sign-in waits for its code after the password, in milliseconds (ours): 5 minutes.
+pub const PENDING_SIGN_IN_LIFETIME_MS: i64 = 5 * MINUTE_MS;
+/// Wrong one-time codes of one account within [`CODE_FAILURES_MS`] (ours). Then codes are not checked.
+pub const CODE_FAILURES_MAX: i64 = 5;
+/// See [`CODE_FAILURES_MAX`], in milliseconds (ours): 15 minutes.
+pub const CODE_FAILURES_MS: i64 = 15 * MINUTE_MS;
+/// Recovery codes of one account (ours).
+pub const RECOVERY_CODES: usize = 10;
+/// Delays between the attempts of a message to the mail hook, in milliseconds (ours). All attempts are within
+/// [`PASSWORD_RESET_LIFETIME_MS`].
+pub const MAIL_RETRY_MS: [i64; 6] =
+    [2 * SECOND_MS, 10 * SECOND_MS, 30 * SECOND_MS, 2 * MINUTE_MS, 5 * MINUTE_MS, 10 * MINUTE_MS];
+/// The lease of a node on a message to the mail hook, in milliseconds (ours): three times the deadline of an
+/// attempt.
+pub const MAIL_LEASE_MS: i64 = 15 * SECOND_MS;
+/// How long an unsent message to the mail hook is kept, in milliseconds (ours): as long as its link works.
+pub const MAIL_KEPT_MS: i64 = PASSWORD_RESET_LIFETIME_MS;
+
 /// Connected sessions of one application made with client authentication.
 pub const CLIENT_SESSIONS_MAX: i64 = 10;
 /// Connected sessions of one user opened with user tokens, over all applications.
@@ -209,6 +249,10 @@ pub const ACCOUNT_QUOTA: Quota = Quota::per_minute(10);
 pub const ACCOUNT_DELAY_MAX: Duration = Duration::from_secs(8);
 /// Sign-ins of one network address to one account while its sign-ins are delayed.
 pub const SLOWED_QUOTA: Quota = Quota::per_minute(2);
+/// Registrations of one network address: 10 an hour (ours).
+pub const REGISTRATION_QUOTA: Quota = Quota::new(10, 3_600);
+/// Requested password resets of one network address: 10 an hour (ours).
+pub const PASSWORD_RESET_QUOTA: Quota = Quota::new(10, 3_600);
 /// Session URLs of one caller.
 pub const SESSION_URL_QUOTA: Quota = Quota::per_minute(30);
 /// Chat messages of one user: 20 in 30 seconds.

@@ -99,6 +99,8 @@ secrets! {
     SessionUrlToken,
     /// The cookie of a browser on the sign-in pages.
     BrowserToken,
+    /// Sets a new password, once. Lives 30 minutes.
+    ResetToken,
     /// The operator's key of the platform API.
     OperatorKey,
     /// Grants the right to broadcast on a channel. Its owner may read it again, so the store holds it sealed.

@@ -1,6 +1,7 @@
 //! Background jobs. Each job but [`warm_up`] is a loop on the service's clock that never ends by itself. The
 //! server stops it by dropping it between two steps.
 
+pub mod mail;
 pub mod webhooks;
 
 use std::time::Duration;

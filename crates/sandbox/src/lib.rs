@@ -10,6 +10,7 @@
 //! | `clock` | moves the clock |
 //! | `timeline` | runs what becomes due while the clock is moved |
 //! | `deliveries` | the fault point of webhook attempts: records each |
+//! | `mail` | the messages to people, without a mail hook |
 //! | `made_attempts` | the attempts that are made while the clock moves |
 //! | `catch_address` | the page that catches redirects, as an address of applications |
 //! | `interceptor` | stands around every request of the node: injects its faults, and records it |
@@ -49,6 +50,7 @@ mod http;
 mod interceptor;
 mod log;
 mod made_attempts;
+mod mail;
 mod mask;
 mod network;
 mod network_breaks;

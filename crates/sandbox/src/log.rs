@@ -29,6 +29,8 @@ pub enum RecordKind {
     Frame,
     /// An attempt to deliver a webhook message.
     Delivery,
+    /// A message to a person, without a mail hook. Its link is shown, because nothing else sends it.
+    Mail,
     /// Something that became due as the clock moved.
     Due,
     /// The clock was moved, or runs in another mode.

@@ -30,8 +30,8 @@ use commands::world::{self, WorldOptions as WorldCommand};
 use domain::Timestamp;
 use domain::outbound::Reach;
 use sandbox::MAIN_WORLD;
-use service::PasswordCost;
 use service::webhooks::WebhookSettings;
+use service::{AccountSettings, PasswordCost};
 
 use crate::config::{Settings, StoreSettings};
 use crate::dev::{Opening, TemporaryFolder, WorldOptions};
@@ -40,7 +40,7 @@ use crate::tls::TlsOptions;
 use common::{NETWORKING, check_base};
 
 pub use common::{CommonOptions, LanguageOption, ProfileOption};
-pub use serve::{RoleOption, ServeOptions, ZoneOption};
+pub use serve::{RegistrationOption, RoleOption, ServeOptions, ZoneOption};
 
 const ABOUT: &str = "The open API service of a live-streaming platform: REST, sign-in, realtime sessions.
 
@@ -239,8 +239,14 @@ impl DevOptions {
         let hosts = Hosts::of(self.common.listen.ip(), base_url.as_deref(), &further)?;
         // The receivers of a sandbox are on the developer's machine.
         let reach = Reach { loopback: true, ..Reach::PUBLIC };
+        let common = self.common.settings(store)?;
         let settings = Settings {
             sandbox: true,
+            accounts: AccountSettings {
+                registration: true,
+                sends_mail: common.accounts.sends_mail || !self.no_sandbox,
+                ..common.accounts
+            },
             network: self.net.clone(),
             base_url,
             hosts: Some(hosts),
@@ -249,7 +255,7 @@ impl DevOptions {
             webhooks: WebhookSettings { reach, ..WebhookSettings::default() },
             // A sandbox has no secrets to protect, and a load test measures what `serve` does.
             password_cost: if self.no_sandbox { PasswordCost::default() } else { PasswordCost::LEAST },
-            ..self.common.settings(store)?
+            ..common
         };
         Ok(Opening::new(settings, root, beginning))
     }

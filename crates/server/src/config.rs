@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use domain::client_address::TrustedProxies;
+use domain::mail::MailHook;
 use domain::seal::ServiceKey;
 use domain::secret::OperatorKey;
 use domain::{Language, Profile};
-use service::PasswordCost;
 use service::nodes::Roles;
 use service::webhooks::WebhookSettings;
+use service::{AccountSettings, PasswordCost};
 use store::DatabaseUrl;
 use web::Brand;
 
@@ -111,6 +112,10 @@ pub struct Settings {
     pub quotas: bool,
     /// The settings of webhooks. The same on every node.
     pub webhooks: WebhookSettings,
+    /// The settings of accounts. The same on every node.
+    pub accounts: AccountSettings,
+    /// Where messages to people go; if not given, a sandbox records them and `serve` sends none.
+    pub mail_hook: Option<MailHook>,
     /// The cost of checking a password.
     pub password_cost: PasswordCost,
     /// How much of the machine the node takes.

@@ -11,6 +11,7 @@ mod front;
 pub mod hosts;
 mod inbound;
 mod listener;
+mod mail;
 mod malformed;
 pub mod metrics;
 pub mod node;

@@ -20,6 +20,7 @@ use crate::descriptors::Room;
 use crate::front::{BothEdges, Front};
 use crate::hosts::HostFilter;
 use crate::listener::{Edges, Phase};
+use crate::mail;
 use crate::metrics::NodeMetrics;
 use crate::proxies::Proxies;
 use crate::tls;
@@ -135,6 +136,7 @@ impl Node {
             Web::new(service.clone(), web_config(&settings, &base_url), Arc::new(node_metrics), site::PATHS);
         let mut background = JoinSet::new();
         spawn_jobs(&mut background, &service, gateway.as_ref());
+        mail::spawn(&mut background, &service, &settings, environment.sandbox.as_ref())?;
         let served = match (settings.roles.web, front.platform_address()) {
             (false, _) => Served::Health,
             (true, Some(_)) => Served::Open,
@@ -397,6 +399,7 @@ fn service(
         key: settings.service_key.clone(),
         membership: Membership { roles: settings.roles, session_base },
         webhooks: settings.webhooks.clone(),
+        accounts: settings.accounts,
         password_cost: settings.password_cost,
         socket_faults: sandbox.map(|sandbox| sandbox.socket_faults()),
     })

@@ -57,6 +57,14 @@ purposes! {
     StreamKey = "stream-key",
     /// The nonces of sealed texts.
     Nonce = "nonce",
+    /// The ids of channels that people register.
+    Channel = "channel",
+    /// Links of password resets.
+    Reset = "reset",
+    /// Secrets of one-time codes, and recovery codes.
+    TwoFactor = "two-factor",
+    /// The ids of messages to the mail hook.
+    Mail = "mail",
     /// The salts of passwords.
     Salt = "salt",
     /// Session URLs.

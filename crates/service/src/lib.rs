@@ -38,8 +38,8 @@ pub use channel::{badges, broadcast_settings, channel_admin, channels, relations
 pub use chat::{chat_settings, chats};
 pub use cluster::{due, expire, housekeeping, nodes};
 pub use identity::{
-    application_life, application_secrets, application_switch, applications, consents, credentials, notices,
-    organizations, sign_in, tokens,
+    accounts, application_life, application_secrets, application_switch, applications, consents, credentials,
+    mail, notices, organizations, password_resets, sign_in, tokens, two_factor,
 };
 pub use live::{categories, lives, watching};
 pub use platform::{bulk, channel_events, idempotency};
@@ -51,6 +51,7 @@ pub use cluster::job_metrics::{Job, JobRuns};
 pub use entropy::{Entropy, Purpose, SeedState};
 pub use error::Error;
 pub use failure_log::FailureLog;
+pub use identity::account_settings::AccountSettings;
 pub use identity::password::PasswordCost;
 pub use log_limit::LogLimit;
 pub use sandbox_clock::{ClockMode, RATE_MAX, RATE_MIN, SandboxClock};

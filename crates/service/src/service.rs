@@ -14,6 +14,7 @@ use crate::chat::slow_chats::SlowChats;
 use crate::cluster::job_metrics::JobMetrics;
 use crate::cluster::node_state::{Membership, NodeState};
 use crate::fault_points::SocketFaultPoint;
+use crate::identity::account_settings::AccountSettings;
 use crate::identity::credential_cache::CachedCredentials;
 use crate::identity::last_used::LastUsed;
 use crate::identity::password::{PasswordCost, Passwords};
@@ -51,6 +52,8 @@ pub struct ServiceDeps {
     pub membership: Membership,
     /// The settings of webhook calls.
     pub webhooks: WebhookSettings,
+    /// The settings of accounts.
+    pub accounts: AccountSettings,
     /// The cost of hashing a password.
     pub password_cost: PasswordCost,
     /// Interferes with the sockets of this node. Only of a sandbox.
@@ -70,6 +73,7 @@ pub(crate) struct Inner {
     pub node: NodeId,
     pub profile: Profile,
     pub quotas: Quotas,
+    pub accounts: AccountSettings,
     pub passwords: Passwords,
     pub applications_last_used: LastUsed<ClientId>,
     pub secrets_last_used: LastUsed<ApplicationSecretId>,
@@ -117,6 +121,7 @@ impl Service {
             key,
             membership,
             webhooks,
+            accounts,
             password_cost,
             socket_faults,
         } = deps;
@@ -134,6 +139,7 @@ impl Service {
             node,
             profile,
             quotas,
+            accounts,
             passwords,
             applications_last_used: LastUsed::default(),
             secrets_last_used: LastUsed::default(),

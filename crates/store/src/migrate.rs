@@ -54,6 +54,7 @@ pub const MIGRATIONS: &[Migration] = &[
     Migration { version: 15, name: "taken_back", sql: include_str!("../migrations/0015_taken_back.sql") },
     Migration { version: 16, name: "event_outbox", sql: include_str!("../migrations/0016_event_outbox.sql") },
     Migration { version: 18, name: "ended_tokens", sql: include_str!("../migrations/0018_ended_tokens.sql") },
+    Migration { version: 19, name: "accounts", sql: include_str!("../migrations/0019_accounts.sql") },
 ];
 
 /// The applied migrations. `applied_at` (epoch ms) is by the engine's clock, for operators alone.

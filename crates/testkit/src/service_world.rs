@@ -17,7 +17,10 @@ use service::applications::ApplicationRecord;
 use service::nodes::{Membership, Roles};
 use service::sign_in::SignInRequest;
 use service::tokens::IssuedTokens;
-use service::{ChannelRecord, Clock, Entropy, Error, ManualClock, Page, PasswordCost, Service, ServiceDeps};
+use service::{
+    AccountSettings, ChannelRecord, Clock, Entropy, Error, ManualClock, Page, PasswordCost, Service,
+    ServiceDeps,
+};
 use store::testing::{Fresh, Level};
 use store::{Options, Store, Tx};
 
@@ -228,6 +231,7 @@ fn service_as(
         key: domain::seal::ServiceKey::new([7; 32]),
         membership,
         webhooks: Default::default(),
+        accounts: AccountSettings { registration: true, sends_mail: true, ..Default::default() },
         password_cost: PasswordCost::LEAST,
         socket_faults: None,
     })

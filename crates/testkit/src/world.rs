@@ -14,7 +14,7 @@ use serde_json::json;
 use server::{BusSettings, Environment, Footprint, Node, Settings, StoreSettings};
 use service::nodes::Roles;
 use service::webhooks::WebhookSettings;
-use service::{Clock, Entropy, ManualClock, PasswordCost};
+use service::{AccountSettings, Clock, Entropy, ManualClock, PasswordCost};
 use store::testing::{Fresh, Level, Network, UNHURRIED, Wire, postgres};
 use store::{Options, Store, Target};
 use tokio::sync::Mutex;
@@ -362,6 +362,8 @@ pub(crate) fn settings(setup: Setup, target: &Target) -> Settings {
             reach: Reach { loopback: true, ..Reach::PUBLIC },
             ..WebhookSettings::default()
         },
+        accounts: AccountSettings { registration: true, sends_mail: true, ..AccountSettings::default() },
+        mail_hook: None,
         password_cost: PasswordCost::LEAST,
         footprint: Footprint::Whole,
         brand: (setup.brand)(),

@@ -104,6 +104,11 @@ impl Web {
         &self.0.docs
     }
 
+    /// The address of the page on which a person chooses a new password.
+    pub(crate) fn reset_page(&self) -> String {
+        format!("{}/reset-password", self.config().base_url)
+    }
+
     /// The node.
     pub(crate) fn node(&self) -> &dyn NodeInfo {
         &*self.0.node

@@ -249,8 +249,11 @@ impl PersonItem {
             verified_mark: self.verified_mark,
             real_name_verified: self.real_name_verified,
         };
-        let credentials =
-            LoginCredentials { login: self.login().to_owned(), password: self.password().to_owned() };
+        let credentials = LoginCredentials {
+            login: self.login().to_owned(),
+            password: self.password().to_owned(),
+            email: None,
+        };
         let setting = self.broadcast_setting.as_ref();
         let setting = setting.map(|entry| entry.convert(&format!("{path}.broadcastSetting"))).transpose()?;
         let chat = self.chat_settings.as_ref();

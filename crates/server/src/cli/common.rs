@@ -2,17 +2,21 @@
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use commands::secret;
 use domain::client_address::TrustedProxies;
+use domain::limits::{PASSWORD_CHARS_MIN, PASSWORD_CHARS_MIN_MAX};
+use domain::mail::MailHook;
+use domain::outbound::WebhookUrl;
 use domain::seal::ServiceKey;
+use domain::secret::WebhookSecret;
 use domain::{Language, Profile};
-use service::PasswordCost;
 use service::nodes::Roles;
 use service::webhooks::WebhookSettings;
+use service::{AccountSettings, PasswordCost};
 use store::DatabaseUrl;
 
 use super::brand::BrandOptions;
@@ -25,6 +29,8 @@ pub(super) const NETWORKING: &str = "Networking";
 pub(super) const STORE: &str = "Store";
 /// The heading of the options about the form of answers, and quotas.
 pub(super) const ANSWERS: &str = "Answers";
+/// The heading of the options about the accounts of people.
+pub(super) const ACCOUNTS: &str = "Accounts";
 /// The heading of the options about the log.
 pub(super) const LOG: &str = "Log";
 
@@ -72,6 +78,29 @@ pub struct CommonOptions {
     /// Turns rate limits off: for load and race tests.
     #[arg(long, env = "STAGEDOOR_NO_QUOTA", help_heading = ANSWERS)]
     pub no_quota: bool,
+
+    /// Fewest characters of a password that its owner chooses, 8 to 64. NIST SP 800-63B wants 15 where a
+    /// password is the only proof. Passwords that the operator sets are not checked.
+    #[arg(long, value_name = "CHARACTERS", env = "STAGEDOOR_PASSWORD_MIN", default_value_t = PASSWORD_CHARS_MIN,
+        value_parser = password_chars_min, help_heading = ACCOUNTS)]
+    password_min: usize,
+
+    /// Where messages to people go, such as the link of a password reset: an address of your own that takes
+    /// signed POST requests and sends e-mails. Without it `serve` sends none, and `dev` shows them in its
+    /// log.
+    #[arg(long, value_name = "URL", env = "STAGEDOOR_MAIL_HOOK", hide_env_values = true, help_heading = ACCOUNTS)]
+    mail_hook: Option<String>,
+
+    /// Signs the messages to --mail-hook: 32 to 256 printable characters. Better set by
+    /// STAGEDOOR_MAIL_HOOK_SECRET or by --mail-hook-secret-file.
+    #[arg(long, value_name = "SECRET", env = "STAGEDOOR_MAIL_HOOK_SECRET", hide_env_values = true,
+        help_heading = ACCOUNTS)]
+    mail_hook_secret: Option<String>,
+
+    /// The file that holds the secret of --mail-hook.
+    #[arg(long, value_name = "FILE", env = "STAGEDOOR_MAIL_HOOK_SECRET_FILE", help_heading = ACCOUNTS,
+        conflicts_with = "mail_hook_secret")]
+    mail_hook_secret_file: Option<PathBuf>,
 
     /// Stores everything in PostgreSQL: postgres://user:password@host/database. Also STAGEDOOR_DATABASE_URL
     /// or STAGEDOOR_DATABASE_URL_FILE, which keep the password out of the list of processes.
@@ -147,10 +176,38 @@ impl CommonOptions {
             },
             quotas: !self.no_quota,
             webhooks: WebhookSettings::default(),
+            accounts: AccountSettings {
+                registration: false,
+                password_chars_min: self.password_min,
+                sends_mail: self.mail_hook.is_some(),
+            },
+            mail_hook: self.mail_hook()?,
             password_cost: PasswordCost::default(),
             footprint: Footprint::Whole,
             brand: self.brand.brand()?,
         })
+    }
+
+    fn mail_hook(&self) -> Result<Option<MailHook>, String> {
+        let secret = match &self.mail_hook_secret_file {
+            Some(path) => Some(read_secret(path)?),
+            None => self.mail_hook_secret.clone(),
+        };
+        match (&self.mail_hook, secret) {
+            (Some(url), Some(secret)) => {
+                let url = WebhookUrl::parse(url, MailHook::REACH)
+                    .map_err(|invalid| format!("--mail-hook {}", invalid.rule.text(Language::English)))?;
+                let secret = WebhookSecret::given(&secret).map_err(|invalid| {
+                    format!("--mail-hook-secret {}", invalid.rule.text(Language::English))
+                })?;
+                Ok(Some(MailHook { url, secret }))
+            }
+            (Some(_), None) => {
+                Err("--mail-hook needs --mail-hook-secret, which signs its messages".to_owned())
+            }
+            (None, Some(_)) => Err("--mail-hook-secret needs --mail-hook".to_owned()),
+            (None, None) => Ok(None),
+        }
     }
 
     fn trusted_proxies(&self) -> Result<TrustedProxies, String> {
@@ -173,6 +230,19 @@ impl CommonOptions {
             None => StoreSettings::Sqlite { path: folder.join("stagedoor.db") },
         })
     }
+}
+
+fn read_secret(path: &Path) -> Result<String, String> {
+    std::fs::read_to_string(path)
+        .map(|secret| secret.trim_end_matches(['\r', '\n']).to_owned())
+        .map_err(|error| format!("--mail-hook-secret-file {}: {error}", path.display()))
+}
+
+fn password_chars_min(text: &str) -> Result<usize, String> {
+    text.parse()
+        .ok()
+        .filter(|chars| (PASSWORD_CHARS_MIN..=PASSWORD_CHARS_MIN_MAX).contains(chars))
+        .ok_or_else(|| format!("it must be {PASSWORD_CHARS_MIN} to {PASSWORD_CHARS_MIN_MAX}"))
 }
 
 /// Refuses `--port`, and says what to use.

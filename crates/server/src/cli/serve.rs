@@ -11,9 +11,9 @@ use domain::secret::OperatorKey;
 use domain::webhook::{self, HEADER_PREFIX, HEADER_PREFIX_BYTES_MAX};
 use service::nodes::Roles;
 use service::webhooks::WebhookSettings;
-use service::{Entropy, Purpose};
+use service::{AccountSettings, Entropy, Purpose};
 
-use super::common::{CommonOptions, NETWORKING, STORE, check_base};
+use super::common::{ACCOUNTS, CommonOptions, NETWORKING, STORE, check_base};
 use crate::config::{BusSettings, Settings, StoreSettings};
 
 /// The heading of the options about keys, in the help.
@@ -94,6 +94,11 @@ pub struct ServeOptions {
     #[arg(long, value_name = "KEY", env = "STAGEDOOR_SERVICE_KEY", hide_env_values = true, help_heading = KEYS)]
     service_key: Option<String>,
 
+    /// Whether people can make accounts by themselves, at /register: open or closed. The same on every node.
+    #[arg(long, value_name = "STATE", env = "STAGEDOOR_REGISTRATION", value_enum, default_value = "closed",
+        help_heading = ACCOUNTS)]
+    registration: RegistrationOption,
+
     /// Allowed targets of webhooks besides public addresses: loopback (this machine), private (10.0.0.0/8,
     /// 172.16.0.0/12, 192.168.0.0/16, fc00::/7, and names like receiver.internal). These may also use http.
     /// The same on every node.
@@ -106,6 +111,15 @@ pub struct ServeOptions {
     #[arg(long, value_name = "PREFIX", env = "STAGEDOOR_WEBHOOK_HEADER_PREFIX", default_value = HEADER_PREFIX,
         help_heading = WEBHOOKS)]
     webhook_header_prefix: String,
+}
+
+/// `--registration`
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum RegistrationOption {
+    /// Anybody can make an account.
+    Open,
+    /// Only the platform API makes accounts.
+    Closed,
 }
 
 /// One of `--webhook-allow`
@@ -142,6 +156,8 @@ impl ServeOptions {
         let operator_key = secret("STAGEDOOR_OPERATOR_KEY", self.operator_key.as_deref())?;
         let service_key = secret("STAGEDOOR_SERVICE_KEY", self.service_key.as_deref())?;
         let roles = self.roles(&store)?;
+        let bus = self.bus(&store)?;
+        let common = self.common.settings(store)?;
         Ok(Settings {
             roles,
             drain_delay: Duration::from_secs(self.drain_delay),
@@ -159,9 +175,13 @@ impl ServeOptions {
                 (None, None) => ServiceKey::new(Entropy::system().bytes(Purpose::Nonce)),
             },
             operator_key: operator_key.map(|key| check_operator_key(&key)).transpose()?,
-            bus: self.bus(&store)?,
+            bus,
             webhooks: self.webhooks()?,
-            ..self.common.settings(store)?
+            accounts: AccountSettings {
+                registration: self.registration == RegistrationOption::Open,
+                ..common.accounts
+            },
+            ..common
         })
     }
 }

@@ -1,8 +1,10 @@
 //! Channels and their people (`docs/spec/channels.md`).
 
+use domain::account::Email;
 use domain::channel::Channel;
 use domain::chat::check_web_address;
 use domain::limits::{CREDENTIAL_BYTES_MAX, NAME_CHARS_MAX};
+use domain::password::Password;
 use domain::refusal::Resource;
 use domain::{ChannelId, Invalid, Refusal, Rule, invalid};
 use store::{StoreError, Tx};
@@ -17,6 +19,8 @@ pub struct LoginCredentials {
     pub login: String,
     /// The password.
     pub password: String,
+    /// The e-mail address; `None` leaves it as it is.
+    pub email: Option<String>,
 }
 
 impl std::fmt::Debug for LoginCredentials {
@@ -43,6 +47,7 @@ impl CheckedChannel {
 struct HashedLogin {
     login: String,
     password_hash: String,
+    email: Option<Email>,
 }
 
 impl Service {
@@ -90,11 +95,12 @@ impl Service {
             check_web_address("channelImageUrl", url)?;
         }
         let person = match credentials {
-            Some(LoginCredentials { login, password }) => {
+            Some(LoginCredentials { login, password, email }) => {
                 check_credential("login", &login)?;
                 check_credential("password", &password)?;
                 let password_hash = self.password_hash(&channel.channel_id, password).await?;
-                Some(HashedLogin { login, password_hash })
+                let email = email.as_deref().map(Email::parse).transpose()?;
+                Some(HashedLogin { login, password_hash, email })
             }
             None => None,
         };
@@ -103,6 +109,8 @@ impl Service {
 
     /// The hash of a password. If the stored hash matches the password, the stored hash.
     async fn password_hash(&self, channel: &ChannelId, password: String) -> Result<String, Error> {
+        let long = || Invalid::new("password", Rule::Bytes { max: CREDENTIAL_BYTES_MAX });
+        let password = Password::typed(&password).ok_or_else(long)?;
         let channel = channel.clone();
         let stored = self.read(async move |tx: &mut Tx| Ok(tx.password_hash(&channel).await?)).await?;
         match stored {
@@ -131,12 +139,17 @@ pub(crate) async fn put(work: &mut Work<'_>, channel: &CheckedChannel) -> Result
     if !work.put_channel(record, now).await? {
         return Err(Invalid::new("channelId", Rule::BeingDeleted).into());
     }
-    if let Some(HashedLogin { login, password_hash }) = person {
+    if let Some(HashedLogin { login, password_hash, email }) = person {
         // `put_channel` locked the channel's row, so no sign-in with the former password can follow.
         if work.password_hash(&record.channel_id).await?.is_some_and(|before| before != *password_hash) {
             work.delete_browser_sessions(&record.channel_id).await?;
+            work.delete_pending_sign_ins(&record.channel_id).await?;
+            work.delete_password_resets(&record.channel_id).await?;
         }
         work.put_person(&record.channel_id, login, password_hash).await.map_err(login_taken)?;
+        if email.is_some() {
+            work.put_email(&record.channel_id, email.as_ref()).await?;
+        }
     }
     Ok(())
 }
@@ -149,7 +162,7 @@ fn check_credential(field: &'static str, value: &str) -> Result<(), Invalid> {
     Ok(())
 }
 
-fn login_taken(error: StoreError) -> Error {
+pub(crate) fn login_taken(error: StoreError) -> Error {
     match error {
         StoreError::Unique { .. } => Invalid::new("login", Rule::Taken).into(),
         error => error.into(),

@@ -162,6 +162,9 @@ fn expiry_limit(sweep: Sweep, now: Timestamp) -> Timestamp {
         Sweep::AccessTokens | Sweep::RefreshTokens | Sweep::EndedTokens => now.plus_ms(-ENDED_TOKENS_KEPT_MS),
         Sweep::SessionUrls => now.plus_ms(-SESSION_URLS_KEPT_MS),
         Sweep::BrowserSessions
+        | Sweep::PasswordResets
+        | Sweep::PendingSignIns
+        | Sweep::Mails
         | Sweep::SessionChanges
         | Sweep::TemporaryRestrictions
         | Sweep::WebhookSecrets

@@ -44,6 +44,8 @@ jobs! {
     OutboxSweep, "outbox_sweep";
     /// Finds webhooks with due messages: every half second, and when a claim was written.
     WebhookLook, "webhook_look";
+    /// Finds messages to the mail hook: every second, and when one was written.
+    Mail, "mail";
 }
 
 #[derive(Debug, Default)]

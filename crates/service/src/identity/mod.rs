@@ -1,5 +1,7 @@
 //! Applications, organizations, people and their credentials.
 
+pub(crate) mod account_settings;
+pub mod accounts;
 pub mod application_life;
 pub mod application_secrets;
 pub mod application_switch;
@@ -8,9 +10,12 @@ pub mod consents;
 pub(crate) mod credential_cache;
 pub mod credentials;
 pub(crate) mod last_used;
+pub mod mail;
 pub mod notices;
 pub mod organizations;
 pub(crate) mod password;
+pub mod password_resets;
 pub mod sign_in;
 pub mod tokens;
+pub mod two_factor;
 pub(crate) mod warned_applications;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use argon2::password_hash::{PasswordHasher, PasswordVerifier, phc::PasswordHash};
 use argon2::{Algorithm, Argon2, Params, Version};
+use domain::password::Password;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::{Clock, Entropy, Purpose};
@@ -63,17 +64,30 @@ pub(crate) struct Passwords {
 
 impl Passwords {
     pub(crate) fn new(entropy: Entropy, clock: Clock, cost: PasswordCost) -> Self {
-        let unknown_login_hash = hash(&entropy, cost, "no login has this password");
+        let unknown_login_hash = hash(&entropy, cost, b"no login has this password");
         let (running, waiting) =
             (Arc::new(Semaphore::new(RUNNING_MAX)), [WAITING_MAX; 2].map(Semaphore::new));
         Self { entropy, clock, cost, running, waiting, unknown_login_hash }
     }
 
-    /// The hash for the store. Only the operator sets passwords, so the wait has no limit.
-    pub(crate) async fn hash(&self, password: String) -> String {
-        let (entropy, cost) = (self.entropy.clone(), self.cost);
+    /// The hash of a password that the operator sets. The wait has no limit.
+    pub(crate) async fn hash(&self, password: Password) -> String {
         let permit = self.running.clone().acquire_owned().await.ok();
-        run_blocking(permit, move || hash(&entropy, cost, &password)).await.unwrap_or_default()
+        self.hash_with(permit, password).await
+    }
+
+    /// The hash of a password that anybody sets. It waits like a check from an unknown place.
+    ///
+    /// # Errors
+    /// [`Busy`] when too many checks wait, or no permit is free within [`WAIT_MAX`].
+    pub(crate) async fn hash_in_turn(&self, password: Password) -> Result<String, Busy> {
+        let permit = self.acquire_permit(false).await?;
+        Ok(self.hash_with(Some(permit), password).await)
+    }
+
+    async fn hash_with(&self, permit: Option<OwnedSemaphorePermit>, password: Password) -> String {
+        let (entropy, cost) = (self.entropy.clone(), self.cost);
+        run_blocking(permit, move || hash(&entropy, cost, password.as_bytes())).await.unwrap_or_default()
     }
 
     /// Whether `stored` is a hash of `password`. Without `stored` the check takes as long and fails. With
@@ -83,7 +97,7 @@ impl Passwords {
     /// [`Busy`] when too many checks wait, or no permit is free within [`WAIT_MAX`].
     pub(crate) async fn verify(
         &self,
-        password: String,
+        password: Password,
         stored: Option<String>,
         known: bool,
     ) -> Result<bool, Busy> {
@@ -119,18 +133,18 @@ async fn run_blocking<T: Send + 'static>(
     tokio::task::spawn_blocking(work).await.ok()
 }
 
-fn hash(entropy: &Entropy, cost: PasswordCost, password: &str) -> String {
+fn hash(entropy: &Entropy, cost: PasswordCost, password: &[u8]) -> String {
     let salt: [u8; 16] = entropy.bytes(Purpose::Salt);
     // The parameters are within their bounds and the salt has the right length, so hashing cannot fail. An
     // empty hash would match no password.
     let params = Params::new(cost.memory_kib, cost.passes, Params::DEFAULT_P_COST, None).unwrap_or_default();
     Argon2::new(Algorithm::Argon2id, Version::V0x13, params)
-        .hash_password_with_salt(password.as_bytes(), &salt)
+        .hash_password_with_salt(password, &salt)
         .map(|hash| hash.to_string())
         .unwrap_or_default()
 }
 
-fn verify(password: &str, stored: &str) -> bool {
+fn verify(password: &Password, stored: &str) -> bool {
     PasswordHash::new(stored)
         .is_ok_and(|hash| Argon2::default().verify_password(password.as_bytes(), &hash).is_ok())
 }
@@ -140,6 +154,10 @@ mod tests {
     use domain::Timestamp;
 
     use super::*;
+
+    fn typed(text: &str) -> Password {
+        Password::typed(text).expect("it has a length")
+    }
 
     #[tokio::test]
     async fn work_keeps_its_permit_when_its_caller_leaves() {
@@ -169,10 +187,10 @@ mod tests {
     #[tokio::test]
     async fn only_the_right_password_matches() {
         let passwords = Passwords::new(Entropy::seeded(1), Clock::system(), PasswordCost::default());
-        let stored = passwords.hash("correct horse".into()).await;
+        let stored = passwords.hash(typed("correct horse")).await;
         assert!(stored.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{stored}");
         let verify = async |password: &str, stored: Option<&str>| {
-            passwords.verify(password.to_owned(), stored.map(str::to_owned), false).await
+            passwords.verify(typed(password), stored.map(str::to_owned), false).await
         };
         assert_eq!(verify("correct horse", Some(&stored)).await, Ok(true));
         assert_eq!(verify("wrong horse", Some(&stored)).await, Ok(false));

@@ -2,7 +2,10 @@
 //! (`docs/spec/authorization.md#sign-in`).
 
 use domain::application::Application;
-use domain::limits::{BROWSER_SESSION_LIFETIME_MS, CODE_LIFETIME_MS, CREDENTIAL_BYTES_MAX};
+use domain::limits::{
+    BROWSER_SESSION_LIFETIME_MS, CODE_LIFETIME_MS, CREDENTIAL_BYTES_MAX, PENDING_SIGN_IN_LIFETIME_MS,
+};
+use domain::password::Password;
 use domain::refusal::{Resource, TokenFault};
 use domain::secret::{AuthCode, BrowserToken, SecretHash};
 use domain::token::TokenFamily;
@@ -72,9 +75,10 @@ impl Service {
         self.read(async move |tx: &mut Tx| Ok(tx.browser_session(&hash, now).await?)).await
     }
 
-    /// Signs a browser in with login and password; `None` when they do not match. An unknown login takes as
-    /// long. With `known` the account was signed in to from the same place before. Then checks from unknown
-    /// places do not take its place in the queue.
+    /// Signs a browser in with login and password; `None` when they do not match. If the person's sign-in has
+    /// a second step, the token [waits for a code](Self::awaits_code). An unknown login takes as long. With
+    /// `known` the account was signed in to from the same place before. Then checks from unknown places do not
+    /// take its place in the queue.
     ///
     /// # Errors
     /// [`Refusal::Busy`] when too many checks wait. Then this password was not checked.
@@ -84,16 +88,14 @@ impl Service {
         password: &str,
         known: bool,
     ) -> Result<Option<BrowserToken>, Error> {
-        if password.len() > CREDENTIAL_BYTES_MAX {
-            return Ok(None);
-        }
+        let Some(password) = Password::typed(password) else { return Ok(None) };
         let person = self.person(login).await?;
         let person = person.map(|person| (person.channel_id, person.password_hash));
         let stored = person.as_ref().map(|(_, hash)| hash.clone());
-        let matches = self.0.passwords.verify(password.to_owned(), stored, known).await;
+        let matches = self.0.passwords.verify(password, stored, known).await;
         let matches = matches.map_err(|Busy| Refusal::Busy { retry_after_s: Busy::RETRY_AFTER_S })?;
         match (matches, person) {
-            (true, Some((channel, hash))) => self.open_browser_session(channel, hash).await,
+            (true, Some((channel, hash))) => self.open_browser_session(channel, hash, true).await,
             _ => Ok(None),
         }
     }
@@ -101,7 +103,7 @@ impl Service {
     /// Signs a browser in as a person without a password, for the sandbox's list of people only.
     pub async fn sign_in_as(&self, login: &str) -> Result<Option<BrowserToken>, Error> {
         match self.person(login).await? {
-            Some(person) => self.open_browser_session(person.channel_id, person.password_hash).await,
+            Some(person) => self.open_browser_session(person.channel_id, person.password_hash, false).await,
             None => Ok(None),
         }
     }
@@ -115,14 +117,16 @@ impl Service {
         self.read(async move |tx: &mut Tx| Ok(tx.person_by_login(&login).await?)).await
     }
 
-    /// `None` when the person was barred or the password changed after the password was checked.
+    /// `None` when the person was barred or the password changed after the password was checked. With
+    /// `is_first_step` the token waits for a code if the person's sign-in has a second step.
     async fn open_browser_session(
         &self,
         channel: ChannelId,
         password_hash: String,
+        is_first_step: bool,
     ) -> Result<Option<BrowserToken>, Error> {
         let token = BrowserToken::generate(self.random(Purpose::Browser));
-        let (hash, expires_at) = (token.hash(), self.now().plus_ms(BROWSER_SESSION_LIFETIME_MS));
+        let (hash, now) = (token.hash(), self.now());
         let opened = self
             .write(async move |work: &mut Work<'_>| {
                 if !work.lock_unbarred_channel(&channel).await?
@@ -130,6 +134,13 @@ impl Service {
                 {
                     return Ok(false);
                 }
+                let second_step = work.two_factor(&channel).await?;
+                if is_first_step && second_step.is_some_and(|found| found.confirmed_at.is_some()) {
+                    let expires_at = now.plus_ms(PENDING_SIGN_IN_LIFETIME_MS);
+                    work.insert_pending_sign_in(&hash, &channel, expires_at).await?;
+                    return Ok(true);
+                }
+                let expires_at = now.plus_ms(BROWSER_SESSION_LIFETIME_MS);
                 work.insert_browser_session(&hash, &channel, expires_at).await?;
                 Ok::<_, Error>(true)
             })

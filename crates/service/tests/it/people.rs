@@ -17,7 +17,8 @@ async fn person(world: &World, id: &str, login: &str, password: &str) -> Result<
         verified_mark: false,
         real_name_verified: false,
     };
-    let credentials = LoginCredentials { login: login.to_owned(), password: password.to_owned() };
+    let credentials =
+        LoginCredentials { login: login.to_owned(), password: password.to_owned(), email: None };
     world.service.put_channel(record, Some(credentials)).await?;
     Ok(channel_id)
 }

@@ -41,12 +41,12 @@ pub use channel::{
 pub use chat::{chat_settings, chats};
 pub use cluster::{due, expire, locks, nodes, store_origin, sweeps};
 pub use identity::{
-    application_admin, application_life, application_secrets, applications, browser_sessions, consents,
-    credential_changes, organizations, tokens,
+    accounts, application_admin, application_life, application_secrets, applications, browser_sessions,
+    consents, credential_changes, organizations, password_resets, pending_sign_ins, tokens, two_factors,
 };
 pub use live::{categories, lives, watching};
 pub use page::Page;
-pub use platform::idempotency;
+pub use platform::{idempotency, mail_outbox};
 pub use realtime::{event_outbox, lost_events, session_details, session_ends, sessions, subscriptions};
 pub use webhook::{deliveries, webhooks};
 

@@ -3,7 +3,7 @@
 use domain::event::EventType;
 use domain::limits::DAY_MS;
 use domain::session::{ChangeKind, SessionChange, Subscription};
-use domain::{WebhookId, WebhookSecretId};
+use domain::{DeliveryId, WebhookId, WebhookSecretId};
 use store::queries::lost_events::LostEvents;
 use store::queries::sweeps::{SWEEP_ROWS_MAX, Sweep};
 use store::queries::tokens::{NewCode, NewToken};
@@ -40,6 +40,18 @@ async fn insert(tx: &mut Tx, sweep: Sweep, n: i64, ms: i64) -> Result<(), StoreE
         }
         Sweep::SessionUrls => tx.insert_session_url(hash, &of_client("app"), None, expires_at).await,
         Sweep::BrowserSessions => tx.insert_browser_session(hash, channel_id, expires_at).await,
+        Sweep::PasswordResets => {
+            person(tx).await?;
+            tx.insert_password_reset(hash, channel_id, expires_at).await
+        }
+        Sweep::PendingSignIns => {
+            person(tx).await?;
+            tx.insert_pending_sign_in(hash, channel_id, expires_at).await
+        }
+        Sweep::Mails => {
+            let id = DeliveryId::stored(n.to_string());
+            tx.insert_mail(&id, None, "sealed", at(1), expires_at).await
+        }
         Sweep::IdempotencyKeys => {
             tx.claim_idempotency_key("POST /a", &n.to_string(), hash, "", expires_at).await.map(drop)
         }
@@ -85,6 +97,11 @@ async fn insert(tx: &mut Tx, sweep: Sweep, n: i64, ms: i64) -> Result<(), StoreE
             tx.take_slow_mode_turn(channel_id, &channel(&n.to_string()), 0, expires_at).await.map(drop)
         }
     }
+}
+
+/// Lets the owner of channel `a` sign in.
+async fn person(tx: &mut Tx) -> Result<(), StoreError> {
+    tx.put_person(&channel("a"), "login", "hash").await
 }
 
 /// Later than any sweep here.
@@ -139,6 +156,9 @@ const fn count(sweep: Sweep) -> &'static str {
         Sweep::EventOutbox => "SELECT COUNT(*) FROM event_outbox",
         Sweep::SessionUrls => "SELECT COUNT(*) FROM session_urls",
         Sweep::BrowserSessions => "SELECT COUNT(*) FROM browser_sessions",
+        Sweep::PasswordResets => "SELECT COUNT(*) FROM password_resets",
+        Sweep::PendingSignIns => "SELECT COUNT(*) FROM pending_sign_ins",
+        Sweep::Mails => "SELECT COUNT(*) FROM mail_outbox",
         Sweep::Sessions => "SELECT COUNT(*) FROM sessions",
         Sweep::SessionChanges => "SELECT COUNT(*) FROM session_changes",
         Sweep::IdempotencyKeys => "SELECT COUNT(*) FROM idempotency_keys",

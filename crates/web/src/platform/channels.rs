@@ -1,7 +1,7 @@
 //! Channels: reported by the platform, and shown to the operator.
 
 use axum::extract::State;
-use domain::limits::{CREDENTIAL_BYTES_MAX, NAME_CHARS_MAX};
+use domain::limits::{CREDENTIAL_BYTES_MAX, EMAIL_BYTES_MAX, NAME_CHARS_MAX};
 use domain::{ChannelId, Invalid, Rule, Timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -36,16 +36,23 @@ impl Body for PutChannel {
                 kind.about(&format!("Comes together with `{other}`. At most {CREDENTIAL_BYTES_MAX} bytes."))
             })
         };
+        let email = chars(1, EMAIL_BYTES_MAX).with(|kind| {
+            kind.about(
+                "Where links to a new password go. Comes together with `login`. Left out: stays as it is.",
+            )
+        });
         let together = |given| match given {
-            (Some(login), Some(password)) => Ok(Some(LoginCredentials { login, password })),
-            (None, None) => Ok(None),
-            (Some(_), None) => Err(Invalid::new("login", Rule::Together("password"))),
-            (None, Some(_)) => Err(Invalid::new("password", Rule::Together("login"))),
+            (Some(login), Some(password), email) => Ok(Some(LoginCredentials { login, password, email })),
+            (None, None, None) => Ok(None),
+            (None, None, Some(_)) => Err(Invalid::new("email", Rule::Together("login"))),
+            (Some(_), None, _) => Err(Invalid::new("login", Rule::Together("password"))),
+            (None, Some(_), _) => Err(Invalid::new("password", Rule::Together("login"))),
         };
         record!(Self {
             credentials: (
                 optional("login", credential("password")),
                 optional("password", credential("login")),
+                optional("email", email),
             )
                 .try_map(together),
             name: required("channelName", chars(1, NAME_CHARS_MAX)),
@@ -200,6 +207,50 @@ pub(crate) const UNBAR: Summary =
 /// `DELETE /platform/v1/channels/{channelId}/bar`: its person can sign in again.
 pub async fn unbar(_: Operator, State(web): State<Web>, ChannelPath(channel_id): ChannelPath) -> Answer<()> {
     web.service().unbar_channel(&channel_id).await?;
+    Ok(NOTHING)
+}
+
+/// A link with which a person chooses a new password.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PasswordReset {
+    /// The address to give to the person. It is shown this once, and works once.
+    link: String,
+    /// When it stops to work.
+    expires_date: String,
+}
+
+pub(crate) const RESET_PASSWORD: Summary = Summary::new(
+    "issuePasswordReset",
+    "Issue a link with which a person chooses a new password",
+    "비밀번호 재설정 링크 발급",
+)
+.refuses(&[404]);
+
+/// `POST /platform/v1/channels/{channelId}/password-reset`: a link for the person of a channel. The password
+/// and the browser sessions stay until the person uses the link.
+pub async fn reset_password(
+    _: Operator,
+    State(web): State<Web>,
+    ChannelPath(channel_id): ChannelPath,
+) -> Answer<PasswordReset> {
+    let page = web.reset_page();
+    let issued = web.service().issue_password_reset(&channel_id, &page).await?;
+    Ok(Success(PasswordReset { link: issued.link, expires_date: issued.expires_at.rfc3339() }))
+}
+
+pub(crate) const REMOVE_TWO_FACTOR: Summary =
+    Summary::new("removeTwoFactor", "Remove the second step of a person's sign-in", "2단계 인증 해제")
+        .refuses(&[404]);
+
+/// `DELETE /platform/v1/channels/{channelId}/two-factor`: for a person who lost the device and the recovery
+/// codes.
+pub async fn remove_two_factor(
+    _: Operator,
+    State(web): State<Web>,
+    ChannelPath(channel_id): ChannelPath,
+) -> Answer<()> {
+    web.service().remove_two_factor(&channel_id, web.config().language).await?;
     Ok(NOTHING)
 }
 

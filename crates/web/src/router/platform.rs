@@ -127,6 +127,14 @@ fn channel() -> Routes {
             delete(channels::sign_out, channels::SIGN_OUT),
         )
         .route(
+            "/platform/v1/channels/{channelId}/password-reset",
+            post(channels::reset_password, channels::RESET_PASSWORD),
+        )
+        .route(
+            "/platform/v1/channels/{channelId}/two-factor",
+            delete(channels::remove_two_factor, channels::REMOVE_TWO_FACTOR),
+        )
+        .route(
             "/platform/v1/channels/{channelId}/managers/{managerChannelId}",
             put(relations::put_manager, relations::PUT_MANAGER)
                 .delete(relations::delete_manager, relations::DELETE_MANAGER),

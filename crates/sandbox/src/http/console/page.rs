@@ -25,11 +25,12 @@ use crate::http::trigger::{KINDS, Kind};
 use crate::log::{Log, Record, RecordKind};
 
 /// The kinds of records, in the order of the filter.
-const RECORD_KINDS: [RecordKind; 8] = [
+const RECORD_KINDS: [RecordKind; 9] = [
     RecordKind::Request,
     RecordKind::Event,
     RecordKind::Frame,
     RecordKind::Delivery,
+    RecordKind::Mail,
     RecordKind::Trigger,
     RecordKind::Clock,
     RecordKind::Due,

@@ -46,6 +46,7 @@ pub(super) const fn kind_name(kind: RecordKind) -> &'static str {
         RecordKind::Event => "event",
         RecordKind::Frame => "frame",
         RecordKind::Delivery => "delivery",
+        RecordKind::Mail => "mail",
         RecordKind::Due => "due",
         RecordKind::Clock => "clock",
         RecordKind::Trigger => "trigger",
@@ -100,6 +101,7 @@ fn summary(record: &Record) -> (String, Vec<String>, bool) {
             let tags = [status, text("reason"), text("user"), text("clientId"), text("fault")];
             (format!("{} {}", text("method"), text("path")), present(tags), refused)
         }
+        RecordKind::Mail => (format!("{} → {}", text("mail"), text("to")), present([text("link")]), false),
         RecordKind::Due => (text("what"), rest(fields, &["what"]), false),
         RecordKind::Trigger => {
             const OMITTED: [&str; 4] = ["trigger", "chatChannelId", "messageId", "messageTime"];

@@ -1,5 +1,6 @@
 //! The REST interface, the sign-in and the platform API.
 
+mod accounts;
 mod applications;
 mod authorization;
 mod barred;

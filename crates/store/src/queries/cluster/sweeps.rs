@@ -32,6 +32,9 @@ const REFRESH_TOKENS: &str = sweep_sql!("refresh_tokens", "token_hash", "expires
 const ENDED_TOKENS: &str = sweep_sql!("ended_tokens", "token_hash", "expires_at");
 const SESSION_URLS: &str = sweep_sql!("session_urls", "token_hash", "expires_at");
 const BROWSER_SESSIONS: &str = sweep_sql!("browser_sessions", "token_hash", "expires_at");
+const PASSWORD_RESETS: &str = sweep_sql!("password_resets", "token_hash", "expires_at");
+const PENDING_SIGN_INS: &str = sweep_sql!("pending_sign_ins", "token_hash", "expires_at");
+const MAILS: &str = sweep_sql!("mail_outbox", "mail_id", "expires_at");
 const SESSIONS: &str = sweep_sql!("sessions", "session_key", "disconnected_at");
 /// The change logs of sessions that ended within a day (864e5 ms) before `$1`. Older ones were swept, or are
 /// deleted with their session. A search through 90 days of sessions would cost too much.
@@ -97,6 +100,12 @@ pub enum Sweep {
     SessionUrls,
     /// Signed-in browsers, by their expiry.
     BrowserSessions,
+    /// Links of password resets, by their expiry.
+    PasswordResets,
+    /// Sign-ins that wait for a code, by their expiry.
+    PendingSignIns,
+    /// Messages to the mail hook, by their expiry.
+    Mails,
     /// Sessions, by their end.
     Sessions,
     /// The change logs of sessions, by the session's end.
@@ -127,13 +136,16 @@ pub enum Sweep {
 
 impl Sweep {
     /// All of them.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 22] = [
         Self::Codes,
         Self::AccessTokens,
         Self::RefreshTokens,
         Self::EndedTokens,
         Self::SessionUrls,
         Self::BrowserSessions,
+        Self::PasswordResets,
+        Self::PendingSignIns,
+        Self::Mails,
         Self::Sessions,
         Self::SessionChanges,
         Self::IdempotencyKeys,
@@ -157,6 +169,9 @@ impl Sweep {
             Self::EndedTokens => ENDED_TOKENS,
             Self::SessionUrls => SESSION_URLS,
             Self::BrowserSessions => BROWSER_SESSIONS,
+            Self::PasswordResets => PASSWORD_RESETS,
+            Self::PendingSignIns => PENDING_SIGN_INS,
+            Self::Mails => MAILS,
             Self::Sessions => SESSIONS,
             Self::SessionChanges => SESSION_CHANGES,
             Self::IdempotencyKeys => IDEMPOTENCY_KEYS,

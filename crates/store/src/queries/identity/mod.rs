@@ -1,5 +1,6 @@
 //! Applications, people's consents and sign-ins, and their credentials.
 
+pub mod accounts;
 pub mod application_admin;
 pub mod application_life;
 pub mod application_secrets;
@@ -8,4 +9,7 @@ pub mod browser_sessions;
 pub mod consents;
 pub mod credential_changes;
 pub mod organizations;
+pub mod password_resets;
+pub mod pending_sign_ins;
 pub mod tokens;
+pub mod two_factors;

@@ -1,3 +1,4 @@
 //! What every call of the platform API uses.
 
 pub mod idempotency;
+pub mod mail_outbox;

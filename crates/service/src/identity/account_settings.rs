@@ -1,0 +1,20 @@
+//! The settings of accounts.
+
+use domain::limits::PASSWORD_CHARS_MIN;
+
+/// The settings of accounts. They are the same on every node of a service.
+#[derive(Clone, Copy, Debug)]
+pub struct AccountSettings {
+    /// Whether people can make accounts by themselves.
+    pub registration: bool,
+    /// Fewest characters of a new password that its owner chooses.
+    pub password_chars_min: usize,
+    /// Whether messages to people are sent.
+    pub sends_mail: bool,
+}
+
+impl Default for AccountSettings {
+    fn default() -> Self {
+        Self { registration: false, password_chars_min: PASSWORD_CHARS_MIN, sends_mail: false }
+    }
+}

@@ -1,0 +1,254 @@
+//! The accounts of people: registration, password, e-mail address, removal (`docs/accounts.md`).
+
+use domain::account::{Email, check_login};
+use domain::limits::{BROWSER_SESSION_LIFETIME_MS, NAME_CHARS_MAX};
+use domain::mail::MailKind;
+use domain::password::Password;
+use domain::refusal::{Resource, TokenFault};
+use domain::secret::BrowserToken;
+use domain::{ChannelId, Invalid, Language, Refusal, Rule, Timestamp, invalid};
+use store::Tx;
+use store::queries::accounts::Account;
+
+use crate::channel::channels::login_taken;
+use crate::identity::account_settings::AccountSettings;
+use crate::identity::mail::write_notice;
+use crate::identity::password::Busy;
+use crate::work::Work;
+use crate::{ChannelRecord, Error, Purpose, Service};
+
+/// An account that a person asks for. It does not print.
+#[derive(Clone)]
+pub struct NewAccount {
+    /// The login.
+    pub login: String,
+    /// The e-mail address, if the person gives one.
+    pub email: Option<String>,
+    /// The name of the channel.
+    pub channel_name: String,
+    /// The password.
+    pub password: String,
+}
+
+impl std::fmt::Debug for NewAccount {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("NewAccount")
+    }
+}
+
+/// An account as its owner sees it.
+#[derive(Clone, Debug)]
+pub struct AccountDetails {
+    /// The login.
+    pub login: String,
+    /// The e-mail address.
+    pub email: Option<String>,
+    /// The name of the channel.
+    pub channel_name: String,
+    /// Since when the sign-in has a second step.
+    pub two_factor_since: Option<Timestamp>,
+    /// The number of unused recovery codes.
+    pub recovery_codes: i64,
+}
+
+impl Service {
+    /// The settings of accounts.
+    pub fn account_settings(&self) -> &AccountSettings {
+        &self.0.accounts
+    }
+
+    /// Makes an account with a channel of its own, and signs the browser in.
+    ///
+    /// # Errors
+    /// `Invalid` naming `login`, `email`, `channelName` or `password`; [`Refusal::NotFound`] when the
+    /// registration is closed; [`Refusal::Busy`] when too many passwords are checked.
+    pub async fn register(&self, new: NewAccount) -> Result<(ChannelId, BrowserToken), Error> {
+        if !self.account_settings().registration {
+            return Err(Refusal::NotFound(Resource::Path).into());
+        }
+        let NewAccount { login, email, channel_name, password } = new;
+        check_login(&login)?;
+        invalid::text("channelName", &channel_name, 1, NAME_CHARS_MAX)?;
+        let email = parse_email(email.as_deref())?;
+        let address = email.as_ref().map_or("", Email::as_str);
+        let password = self.chosen("password", &password, &[&login, &channel_name, address])?;
+        let password_hash = self.hash_in_turn(password).await?;
+        let now = self.now();
+        let channel_id = ChannelId::generate(now, self.random(Purpose::Channel));
+        let token = BrowserToken::generate(self.random(Purpose::Browser));
+        let (id, hash) = (channel_id.clone(), token.hash());
+        self.write(async move |work: &mut Work<'_>| {
+            let record = ChannelRecord {
+                channel_id: id,
+                name: channel_name,
+                image_url: None,
+                verified_mark: false,
+                real_name_verified: false,
+            };
+            work.put_channel(&record, now).await?;
+            let id = &record.channel_id;
+            work.insert_person(id, &login, &password_hash, email.as_ref()).await.map_err(login_taken)?;
+            work.insert_browser_session(&hash, id, now.plus_ms(BROWSER_SESSION_LIFETIME_MS)).await?;
+            Ok::<_, Error>(())
+        })
+        .await?;
+        tracing::info!(%channel_id, "account registered");
+        Ok((channel_id, token))
+    }
+
+    /// The account of a signed-in person.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`] when the account does not exist.
+    pub async fn account(&self, channel: &ChannelId) -> Result<AccountDetails, Error> {
+        let id = channel.clone();
+        let found = self
+            .read(async move |tx: &mut Tx| Ok((tx.account(&id).await?, tx.recovery_codes(&id).await?)))
+            .await?;
+        let (Some(account), recovery_codes) = found else { return Err(no_account()) };
+        let Account { channel_name, login, email, two_factor_since, .. } = account;
+        Ok(AccountDetails { login, email, channel_name, two_factor_since, recovery_codes })
+    }
+
+    /// Changes the password of a signed-in person, and signs the person's other browsers out. Links of
+    /// password resets become invalid. Applications keep their access.
+    ///
+    /// # Errors
+    /// `Invalid` naming `password` when it is wrong, or `newPassword`; [`Refusal::Busy`].
+    pub async fn change_password(
+        &self,
+        channel: &ChannelId,
+        browser: &BrowserToken,
+        (password, new_password): (&str, &str),
+        language: Language,
+    ) -> Result<(), Error> {
+        let account = self.checked_account(channel, password).await?;
+        let new = self.chosen("newPassword", new_password, &about(&account))?;
+        let new_hash = self.hash_in_turn(new).await?;
+        let (service, channel, browser) = (self.clone(), channel.clone(), browser.hash());
+        self.write(async move |work: &mut Work<'_>| {
+            lock_unchanged(work, &account).await?;
+            set_password(work, &channel, &new_hash).await?;
+            work.delete_other_browser_sessions(&channel, &browser).await?;
+            write_notice(work, &service, &channel, MailKind::PasswordChanged, language).await
+        })
+        .await
+    }
+
+    /// Changes or removes the e-mail address of a signed-in person. Links that were sent to the former one
+    /// become invalid.
+    ///
+    /// # Errors
+    /// `Invalid` naming `password` when it is wrong, or `email`; [`Refusal::Busy`].
+    pub async fn change_email(
+        &self,
+        channel: &ChannelId,
+        password: &str,
+        email: Option<&str>,
+    ) -> Result<(), Error> {
+        let email = parse_email(email)?;
+        let account = self.checked_account(channel, password).await?;
+        self.write(async move |work: &mut Work<'_>| {
+            lock_unchanged(work, &account).await?;
+            work.delete_password_resets(&account.channel_id).await?;
+            work.put_email(&account.channel_id, email.as_ref()).await?;
+            Ok(())
+        })
+        .await
+    }
+
+    /// Removes the account of a signed-in person with its channel and its data, as
+    /// [`delete_channel`](Self::delete_channel) does. `login` is typed by the person, as a confirmation.
+    ///
+    /// # Errors
+    /// `Invalid` naming `login` or `password`; [`Refusal::Busy`].
+    pub async fn delete_account(
+        &self,
+        channel: &ChannelId,
+        login: &str,
+        password: &str,
+    ) -> Result<(), Error> {
+        let account = self.checked_account(channel, password).await?;
+        if account.login != login {
+            return Err(Invalid::new("login", Rule::OwnLogin).into());
+        }
+        self.delete_channel(channel).await
+    }
+
+    /// The account, if this is its password.
+    ///
+    /// # Errors
+    /// `Invalid` naming `password` when it is wrong; [`Refusal::NotFound`]; [`Refusal::Busy`].
+    pub(crate) async fn checked_account(
+        &self,
+        channel: &ChannelId,
+        password: &str,
+    ) -> Result<Account, Error> {
+        let id = channel.clone();
+        let account = self.read(async move |tx: &mut Tx| Ok(tx.account(&id).await?)).await?;
+        let account = account.ok_or_else(no_account)?;
+        let wrong = || Error::from(Invalid::new("password", Rule::RightPassword));
+        let password = Password::typed(password).ok_or_else(wrong)?;
+        let stored = Some(account.password_hash.clone());
+        match self.0.passwords.verify(password, stored, true).await {
+            Ok(true) => Ok(account),
+            Ok(false) => Err(wrong()),
+            Err(Busy) => Err(Refusal::Busy { retry_after_s: Busy::RETRY_AFTER_S }.into()),
+        }
+    }
+
+    /// A password that its owner chose.
+    ///
+    /// # Errors
+    /// `Invalid` naming `field`.
+    pub(crate) fn chosen(&self, field: &'static str, text: &str, about: &[&str]) -> Result<Password, Error> {
+        let chars_min = self.account_settings().password_chars_min;
+        let chosen = Password::chosen(text, chars_min, about);
+        Ok(chosen.map_err(|fault| Invalid::new(field, Rule::Password(fault)))?)
+    }
+
+    /// The hash of a password that somebody chose, unless too many passwords are checked.
+    ///
+    /// # Errors
+    /// [`Refusal::Busy`].
+    pub(crate) async fn hash_in_turn(&self, password: Password) -> Result<String, Error> {
+        let hashed = self.0.passwords.hash_in_turn(password).await;
+        Ok(hashed.map_err(|Busy| Refusal::Busy { retry_after_s: Busy::RETRY_AFTER_S })?)
+    }
+}
+
+/// The words about the owner of an account that a password may not consist of.
+pub(crate) fn about(account: &Account) -> [&str; 3] {
+    [&account.login, &account.channel_name, account.email.as_deref().unwrap_or_default()]
+}
+
+/// Locks the channel of an account whose password was checked.
+///
+/// # Errors
+/// [`Refusal::InvalidToken`] when the person was barred or the password changed after the check.
+pub(crate) async fn lock_unchanged(work: &mut Work<'_>, account: &Account) -> Result<(), Error> {
+    let channel = &account.channel_id;
+    if !work.lock_unbarred_channel(channel).await?
+        || work.password_hash(channel).await?.as_ref() != Some(&account.password_hash)
+    {
+        return Err(Refusal::InvalidToken(TokenFault::Revoked).into());
+    }
+    Ok(())
+}
+
+/// Replaces the password of a locked channel's person. Links of password resets and sign-ins that wait for a
+/// code become invalid.
+pub(crate) async fn set_password(work: &mut Work<'_>, channel: &ChannelId, hash: &str) -> Result<(), Error> {
+    work.set_password(channel, hash).await?;
+    work.delete_password_resets(channel).await?;
+    work.delete_pending_sign_ins(channel).await?;
+    Ok(())
+}
+
+fn parse_email(email: Option<&str>) -> Result<Option<Email>, Invalid> {
+    email.map(str::trim).filter(|email| !email.is_empty()).map(Email::parse).transpose()
+}
+
+fn no_account() -> Error {
+    Refusal::NotFound(Resource::Channel).into()
+}

@@ -1,0 +1,128 @@
+//! Messages to people, which leave through the operator's mail hook (`docs/accounts.md#mail`). A transaction
+//! writes them into the outbox, and the job `mail` sends them.
+
+use domain::limits::{MAIL_KEPT_MS, MAIL_LEASE_MS};
+use domain::mail::{Mail, MailKind, next_attempt};
+use domain::seal::ServiceKey;
+use domain::{ChannelId, DeliveryId, Language};
+use store::Tx;
+use store::queries::mail_outbox::LeasedMail;
+
+use crate::work::Work;
+use crate::{Error, Purpose, Service};
+
+/// A message that this node may send now.
+#[derive(Clone, Debug)]
+pub struct MailAttempt {
+    /// The id of the message, the same in every attempt.
+    pub id: DeliveryId,
+    /// The message.
+    pub mail: Mail,
+    /// The number of the attempt, from 1 on.
+    pub number: i64,
+}
+
+fn subject(id: &DeliveryId) -> String {
+    format!("mail {id}")
+}
+
+/// Writes a message into the outbox.
+pub(crate) async fn write_mail(
+    work: &mut Work<'_>,
+    key: &ServiceKey,
+    channel: &ChannelId,
+    mail: &Mail,
+) -> Result<(), Error> {
+    insert(work, key, Some(channel), mail).await?;
+    work.wake_senders();
+    Ok(())
+}
+
+/// Writes a message of no account, which is never sent.
+pub(crate) async fn write_decoy(work: &mut Work<'_>, key: &ServiceKey, mail: &Mail) -> Result<(), Error> {
+    insert(work, key, None, mail).await
+}
+
+/// Writes a message that only tells the owner of an account what happened, if the account has an address.
+pub(crate) async fn write_notice(
+    work: &mut Work<'_>,
+    service: &Service,
+    channel: &ChannelId,
+    kind: MailKind,
+    language: Language,
+) -> Result<(), Error> {
+    if !service.account_settings().sends_mail {
+        return Ok(());
+    }
+    let Some(account) = work.account(channel).await? else { return Ok(()) };
+    let Some(to) = account.email else { return Ok(()) };
+    let language = Mail::language_tag(language).to_owned();
+    let mail = Mail { kind, to, language, link: None, name: account.channel_name };
+    write_mail(work, service.key(), channel, &mail).await
+}
+
+async fn insert(
+    work: &mut Work<'_>,
+    key: &ServiceKey,
+    channel: Option<&ChannelId>,
+    mail: &Mail,
+) -> Result<(), Error> {
+    let now = work.now();
+    let id = DeliveryId::generate(now, work.random(Purpose::Mail));
+    let text = serde_json::to_string(mail).map_err(|_| Error::Internal("a message is not JSON"))?;
+    let sealed = key.seal(&subject(&id), &text, work.random(Purpose::Nonce));
+    work.insert_mail(&id, channel, &sealed, now, now.plus_ms(MAIL_KEPT_MS)).await?;
+    Ok(())
+}
+
+impl Service {
+    /// Takes up to `limit` messages that are due. Other nodes leave them alone until their leases end.
+    pub async fn take_mails(&self, limit: i64) -> Result<Vec<MailAttempt>, Error> {
+        let now = self.now();
+        let due = self.read(async move |tx: &mut Tx| Ok(tx.mails_due(now, limit).await?)).await?;
+        let mut taken = Vec::new();
+        for id in due {
+            let leased = self
+                .write(async move |work: &mut Work<'_>| {
+                    let now = work.now();
+                    Ok(work.lease_mail(&id, now, now.plus_ms(MAIL_LEASE_MS)).await?)
+                })
+                .await?;
+            if let Some(leased) = leased {
+                match self.opened(&leased) {
+                    Some(attempt) if now < leased.expires_at => taken.push(attempt),
+                    // It is too late, or was sealed with another service key.
+                    _ => self.end_mail(&leased.mail_id, leased.attempts).await?,
+                }
+            }
+        }
+        Ok(taken)
+    }
+
+    fn opened(&self, leased: &LeasedMail) -> Option<MailAttempt> {
+        let text = self.key().open(&subject(&leased.mail_id), &leased.sealed)?;
+        let mail = serde_json::from_str(&text).ok()?;
+        Some(MailAttempt { id: leased.mail_id.clone(), mail, number: leased.attempts })
+    }
+
+    /// Records that a message was sent, or will never be.
+    pub async fn end_mail(&self, id: &DeliveryId, number: i64) -> Result<(), Error> {
+        let id = id.clone();
+        self.write(async move |work: &mut Work<'_>| {
+            work.delete_mail(&id, number).await?;
+            Ok(())
+        })
+        .await
+    }
+
+    /// Records that an attempt failed: `false` if no attempt follows.
+    pub async fn retry_mail(&self, id: &DeliveryId, number: i64) -> Result<bool, Error> {
+        let Some(due_at) = next_attempt(number, self.now()) else {
+            self.end_mail(id, number).await?;
+            return Ok(false);
+        };
+        let id = id.clone();
+        self.write(async move |work: &mut Work<'_>| Ok(work.retry_mail(&id, number, due_at).await?)).await?;
+        Ok(true)
+    }
+}

@@ -1,0 +1,181 @@
+//! Links with which people choose a new password: asked for by e-mail, or issued by the operator
+//! (`docs/accounts.md#reset`).
+
+use domain::account::Email;
+use domain::limits::{
+    CREDENTIAL_BYTES_MAX, PASSWORD_RESET_ACCOUNTS_MAX, PASSWORD_RESET_LIFETIME_MS, PASSWORD_RESETS_MAX,
+};
+use domain::mail::{Mail, MailKind};
+use domain::refusal::Resource;
+use domain::secret::ResetToken;
+use domain::{ChannelId, Language, Refusal, Timestamp};
+use store::Tx;
+use store::queries::accounts::Contact;
+
+use crate::identity::accounts::{about, set_password};
+use crate::identity::mail::{write_decoy, write_mail, write_notice};
+use crate::work::Work;
+use crate::{Error, Purpose, Service};
+
+/// A link that the operator issued. It does not print.
+#[derive(Clone)]
+pub struct IssuedReset {
+    /// The address of the page on which the person chooses a password.
+    pub link: String,
+    /// When the link stops to work.
+    pub expires_at: Timestamp,
+}
+
+impl std::fmt::Debug for IssuedReset {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("IssuedReset")
+    }
+}
+
+/// The result of choosing a new password with a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResetOutcome {
+    /// The password is changed.
+    Done,
+    /// The link was used, is too old, or never existed.
+    LinkInvalid,
+}
+
+impl Service {
+    /// Sends links to the accounts with this login or e-mail address. The result is the same, and takes as
+    /// long, whether there are any. `page` is the address of the page on which a password is chosen.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn request_password_reset(
+        &self,
+        account: &str,
+        page: &str,
+        language: Language,
+    ) -> Result<(), Error> {
+        if !self.account_settings().sends_mail {
+            return Ok(());
+        }
+        let account = account.trim();
+        // The store cannot hold such a login, so no person has it.
+        let readable = account.len() <= CREDENTIAL_BYTES_MAX && !account.contains('\0');
+        let account = if readable { account.to_owned() } else { String::new() };
+        let (page, key) = (page.to_owned(), self.key().clone());
+        self.write(async move |work: &mut Work<'_>| {
+            let mut is_sent = false;
+            for contact in contacts(work, &account).await? {
+                let Some(to) = contact.email else { continue };
+                let Some(token) = issue(work, &contact.channel_id, PASSWORD_RESETS_MAX).await? else {
+                    continue;
+                };
+                let mail = reset_mail(to, link(&page, &token), contact.channel_name, language);
+                write_mail(work, &key, &contact.channel_id, &mail).await?;
+                is_sent = true;
+            }
+            if !is_sent {
+                let token = ResetToken::generate(work.random(Purpose::Reset));
+                let mail = reset_mail(String::new(), link(&page, &token), String::new(), language);
+                write_decoy(work, &key, &mail).await?;
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    /// Issues a link for the operator, who gives it to the person.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`] when the channel does not exist, is barred, or has no login.
+    pub async fn issue_password_reset(&self, channel: &ChannelId, page: &str) -> Result<IssuedReset, Error> {
+        let id = channel.clone();
+        let now = self.now();
+        let token = self
+            .write(async move |work: &mut Work<'_>| {
+                if work.account(&id).await?.is_none() {
+                    return Ok(None);
+                }
+                issue(work, &id, i64::MAX).await
+            })
+            .await?;
+        let token = token.ok_or(Refusal::NotFound(Resource::Channel))?;
+        tracing::info!(channel_id = %channel, "password reset issued by the operator");
+        Ok(IssuedReset { link: link(page, &token), expires_at: now.plus_ms(PASSWORD_RESET_LIFETIME_MS) })
+    }
+
+    /// Whether a link works.
+    pub async fn is_password_reset(&self, token: &str) -> Result<bool, Error> {
+        let Some(token) = ResetToken::presented(token) else { return Ok(false) };
+        let (hash, now) = (token.hash(), self.now());
+        self.read(async move |tx: &mut Tx| Ok(tx.password_reset(&hash, now).await?.is_some())).await
+    }
+
+    /// Sets the password that a person chose with a link, and signs every browser of the person out. The link
+    /// works once. The second step of the sign-in stays.
+    ///
+    /// # Errors
+    /// `Invalid` naming `newPassword`, which leaves the link valid; [`Refusal::Busy`].
+    pub async fn reset_password(
+        &self,
+        token: &str,
+        new_password: &str,
+        language: Language,
+    ) -> Result<ResetOutcome, Error> {
+        let Some(token) = ResetToken::presented(token) else { return Ok(ResetOutcome::LinkInvalid) };
+        let (hash, now) = (token.hash(), self.now());
+        let account = self
+            .read(async move |tx: &mut Tx| {
+                let Some(channel) = tx.password_reset(&hash, now).await? else { return Ok(None) };
+                Ok(tx.account(&channel).await?)
+            })
+            .await?;
+        let Some(account) = account else { return Ok(ResetOutcome::LinkInvalid) };
+        let new = self.chosen("newPassword", new_password, &about(&account))?;
+        let new_hash = self.hash_in_turn(new).await?;
+        let (service, channel, hash) = (self.clone(), account.channel_id, token.hash());
+        self.write(async move |work: &mut Work<'_>| {
+            let now = work.now();
+            // The channel is locked first, as everywhere.
+            if !work.lock_unbarred_channel(&channel).await?
+                || work.take_password_reset(&hash, now).await?.is_none()
+            {
+                return Ok(ResetOutcome::LinkInvalid);
+            }
+            set_password(work, &channel, &new_hash).await?;
+            work.delete_browser_sessions(&channel).await?;
+            write_notice(work, &service, &channel, MailKind::PasswordChanged, language).await?;
+            Ok(ResetOutcome::Done)
+        })
+        .await
+    }
+}
+
+/// The accounts with this login or address, in the order of their channels.
+async fn contacts(work: &mut Work<'_>, account: &str) -> Result<Vec<Contact>, Error> {
+    let mut contacts: Vec<Contact> = work.contact_by_login(account).await?.into_iter().collect();
+    if let Ok(email) = Email::parse(account) {
+        contacts.extend(work.contacts_by_email(&email, PASSWORD_RESET_ACCOUNTS_MAX).await?);
+    }
+    contacts.sort_by(|one, other| one.channel_id.cmp(&other.channel_id));
+    contacts.dedup_by(|one, other| one.channel_id == other.channel_id);
+    Ok(contacts)
+}
+
+/// Issues a link; `None` for a barred person, and when there are `max` valid links.
+async fn issue(work: &mut Work<'_>, channel: &ChannelId, max: i64) -> Result<Option<ResetToken>, Error> {
+    let now = work.now();
+    if !work.lock_unbarred_channel(channel).await? || work.password_resets(channel, now).await? >= max {
+        return Ok(None);
+    }
+    let token = ResetToken::generate(work.random(Purpose::Reset));
+    work.insert_password_reset(&token.hash(), channel, now.plus_ms(PASSWORD_RESET_LIFETIME_MS)).await?;
+    Ok(Some(token))
+}
+
+fn link(page: &str, token: &ResetToken) -> String {
+    format!("{page}?token={}", token.expose())
+}
+
+fn reset_mail(to: String, link: String, name: String, language: Language) -> Mail {
+    let language = Mail::language_tag(language).to_owned();
+    Mail { kind: MailKind::PasswordReset, to, language, link: Some(link), name }
+}
