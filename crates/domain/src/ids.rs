@@ -86,6 +86,8 @@ ids! {
     OrganizationId,
     /// A secret of an application, as its operator names it. The id is no credential.
     ApplicationSecretId,
+    /// An operator key, as the operator names it. The id is no credential.
+    OperatorKeyId,
     /// A node of the service.
     NodeId,
     /// A webhook until its deletion. The next webhook of the same application has another id.
@@ -119,6 +121,7 @@ time_ordered!(
     MessageId,
     SessionKey,
     NodeId,
+    OperatorKeyId,
     WebhookId,
     WebhookSecretId
 );

@@ -16,6 +16,7 @@
 //! | [`restriction`] | `docs/spec/restriction.md` |
 //! | [`drops`], [`webhook`], [`webhook_secrets`], [`delivery`], [`outbound`], [`address_fault`] | `docs/spec/drops.md` |
 //! | [`cursor`] | `docs/spec/rest.md#lists` |
+//! | [`operator_key`] | `docs/spec/platform.md#key` |
 //! | [`secret`], [`seal`] | `docs/spec/authorization.md#at-rest` |
 //! | [`quota`] | `docs/spec/limits.md#quotas` |
 //! | [`client_address`], [`proxy_protocol`] | `docs/operating.md#client-addresses` |
@@ -43,6 +44,7 @@ pub mod limits;
 pub mod live;
 pub mod log_interval;
 pub mod mail;
+pub mod operator_key;
 pub mod outbound;
 pub mod password;
 pub mod password_fault;
@@ -66,7 +68,8 @@ pub mod webhook_secrets;
 
 pub use ids::{
     ApplicationSecretId, BatchId, CampaignId, CategoryId, ChannelId, ClaimId, ClientId, DeliveryId,
-    MessageId, MessageSeries, NodeId, OrganizationId, RewardId, SessionKey, WebhookId, WebhookSecretId,
+    MessageId, MessageSeries, NodeId, OperatorKeyId, OrganizationId, RewardId, SessionKey, WebhookId,
+    WebhookSecretId,
 };
 pub use invalid::{Invalid, Rule};
 pub use log_interval::LogInterval;

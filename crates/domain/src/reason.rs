@@ -77,6 +77,8 @@ words! {
     SessionUrlExpired = "session-url-expired",
     /// 403: the scope `scope` is missing.
     ScopeMissing = "scope-missing",
+    /// 403: the operator key lacks the role `role`.
+    RoleMissing = "role-missing",
     /// 403: drops are for applications of verified organizations.
     OrganizationNotVerified = "organization-not-verified",
     /// 403: the chat belongs to another channel.

@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use crate::chat_settings::ChatRefusal;
 use crate::drops::ClaimRefusal;
 use crate::limits::{CLIENT_SESSIONS_MAX, SUBSCRIPTIONS_PER_SESSION_MAX, USER_SESSIONS_MAX};
+use crate::operator_key::KeyRole;
 use crate::quota::QuotaName;
 use crate::reason::{Reason, Word};
 use crate::restriction::RestrictionRefusal;
@@ -45,6 +46,8 @@ pub enum Refusal {
     InvalidToken(TokenFault),
     /// The token lacks the scope of the endpoint.
     ScopeMissing(Scope),
+    /// The operator key lacks the role of the call.
+    RoleMissing(KeyRole),
     /// The chat belongs to another channel.
     NotYourChat,
     /// The resource does not exist, or is not the caller's: one refusal for both.
@@ -168,6 +171,8 @@ pub enum Resource {
     Application,
     /// A client secret of an application.
     Secret,
+    /// An operator key.
+    OperatorKey,
     /// An organization.
     Organization,
     /// A drops campaign.
@@ -184,13 +189,14 @@ pub enum Resource {
 
 impl Resource {
     /// Every resource.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Path,
         Self::Session,
         Self::Channel,
         Self::Message,
         Self::Application,
         Self::Secret,
+        Self::OperatorKey,
         Self::Organization,
         Self::Campaign,
         Self::Category,
@@ -208,6 +214,7 @@ impl Resource {
             Self::Message => "message",
             Self::Application => "application",
             Self::Secret => "secret",
+            Self::OperatorKey => "operator-key",
             Self::Organization => "organization",
             Self::Campaign => "campaign",
             Self::Category => "category",
@@ -288,7 +295,7 @@ impl Refusal {
             Self::Unauthorized(_) => "unauthorized",
             Self::InvalidClient => "invalid_client",
             Self::InvalidToken(_) => "invalid_token",
-            Self::ScopeMissing(_) | Self::NotYourChat => "forbidden",
+            Self::ScopeMissing(_) | Self::RoleMissing(_) | Self::NotYourChat => "forbidden",
             Self::NotFound(_) => "not_found",
             Self::MethodNotAllowed => "method_not_allowed",
             Self::TooManyRequests { .. } | Self::Busy { .. } => "too_many_requests",
@@ -304,8 +311,8 @@ impl Refusal {
         match self {
             Self::Invalid(_) | Self::BadCode(_) | Self::Restriction(_) | Self::NotTheStreamer => 400,
             Self::Unauthorized(_) | Self::InvalidClient | Self::InvalidToken(_) => 401,
-            Self::ScopeMissing(_) | Self::NotYourChat | Self::Chat(_) | Self::Claim(_) => 403,
-            Self::DropsScope | Self::OrganizationNotVerified => 403,
+            Self::ScopeMissing(_) | Self::RoleMissing(_) | Self::NotYourChat => 403,
+            Self::Chat(_) | Self::Claim(_) | Self::DropsScope | Self::OrganizationNotVerified => 403,
             Self::NotFound(_) => 404,
             Self::MethodNotAllowed => 405,
             Self::TooManyRequests { .. } | Self::Busy { .. } | Self::Cap(_) => 429,
@@ -350,7 +357,7 @@ impl Refusal {
             Self::Unauthorized(_) => "UNAUTHORIZED".into(),
             Self::InvalidClient => "INVALID_CLIENT".into(),
             Self::InvalidToken(_) => "INVALID_TOKEN".into(),
-            Self::ScopeMissing(_) | Self::NotYourChat => "FORBIDDEN".into(),
+            Self::ScopeMissing(_) | Self::RoleMissing(_) | Self::NotYourChat => "FORBIDDEN".into(),
             Self::NotFound(_) => "NOT_FOUND".into(),
             Self::MethodNotAllowed => "METHOD_NOT_ALLOWED".into(),
             Self::TooManyRequests { .. } | Self::Busy { .. } | Self::Cap(_) => "TOO_MANY_REQUESTS".into(),
@@ -395,6 +402,7 @@ impl Refusal {
             Self::InvalidClient => word(Word::SecretWrong),
             Self::InvalidToken(fault) => fault.reason(),
             Self::ScopeMissing(scope) => word(Word::ScopeMissing).with("scope", scope.key()),
+            Self::RoleMissing(role) => word(Word::RoleMissing).with("role", role.name()),
             Self::NotYourChat => word(Word::NotYourChat),
             Self::NotFound(resource) => word(Word::NotFound).with("what", resource.name()),
             Self::MethodNotAllowed => word(Word::MethodNotAllowed),

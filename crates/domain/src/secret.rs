@@ -112,9 +112,20 @@ secrets! {
 impl ClientSecret {
     /// A hint by which an operator recognizes a secret. The hint is too short to help in guessing.
     pub fn last_characters(&self) -> String {
-        let skipped = self.0.chars().count().saturating_sub(SECRET_CHARS_SHOWN);
-        self.0.chars().skip(skipped).collect()
+        last_characters(&self.0)
     }
+}
+
+impl OperatorKey {
+    /// A hint by which an operator recognizes a key. The hint is too short to help in guessing.
+    pub fn last_characters(&self) -> String {
+        last_characters(&self.0)
+    }
+}
+
+fn last_characters(secret: &str) -> String {
+    let skipped = secret.chars().count().saturating_sub(SECRET_CHARS_SHOWN);
+    secret.chars().skip(skipped).collect()
 }
 
 impl WebhookSecret {

@@ -37,7 +37,7 @@ macro_rules! purposes {
 }
 
 purposes! {
-    /// The operator key of a sandbox.
+    /// Operator keys and their ids.
     OperatorKey = "operator-key",
     /// The id of a node.
     Node = "node",

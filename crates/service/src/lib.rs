@@ -39,7 +39,7 @@ pub use chat::{chat_settings, chats};
 pub use cluster::{due, expire, housekeeping, nodes};
 pub use identity::{
     accounts, application_life, application_secrets, application_switch, applications, consents, credentials,
-    mail, notices, organizations, password_resets, sign_in, tokens, two_factor,
+    mail, notices, operator_keys, organizations, password_resets, sign_in, tokens, two_factor,
 };
 pub use live::{categories, lives, watching};
 pub use platform::{bulk, channel_events, idempotency};

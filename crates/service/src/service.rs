@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use bus::Bus;
 use domain::cursor::CursorKey;
 use domain::seal::ServiceKey;
-use domain::{ApplicationSecretId, ClientId, NodeId, Profile, Timestamp};
+use domain::{ApplicationSecretId, ClientId, NodeId, OperatorKeyId, Profile, Timestamp};
 use store::{SendAsyncFnOnce, Store, Tx};
 
 use crate::chat::message_times::MessageTimes;
@@ -77,6 +77,7 @@ pub(crate) struct Inner {
     pub passwords: Passwords,
     pub applications_last_used: LastUsed<ClientId>,
     pub secrets_last_used: LastUsed<ApplicationSecretId>,
+    pub operator_keys_last_used: LastUsed<OperatorKeyId>,
     pub credentials: CachedCredentials,
     pub lost_events: LostEventRecorder,
     pub key: ServiceKey,
@@ -143,6 +144,7 @@ impl Service {
             passwords,
             applications_last_used: LastUsed::default(),
             secrets_last_used: LastUsed::default(),
+            operator_keys_last_used: LastUsed::default(),
             credentials,
             lost_events: LostEventRecorder::default(),
             key,

@@ -55,6 +55,11 @@ pub const MIGRATIONS: &[Migration] = &[
     Migration { version: 16, name: "event_outbox", sql: include_str!("../migrations/0016_event_outbox.sql") },
     Migration { version: 18, name: "ended_tokens", sql: include_str!("../migrations/0018_ended_tokens.sql") },
     Migration { version: 19, name: "accounts", sql: include_str!("../migrations/0019_accounts.sql") },
+    Migration {
+        version: 22,
+        name: "operator_keys",
+        sql: include_str!("../migrations/0022_operator_keys.sql"),
+    },
 ];
 
 /// The applied migrations. `applied_at` (epoch ms) is by the engine's clock, for operators alone.

@@ -9,12 +9,13 @@ use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
 use domain::application::Application;
+use domain::operator_key::KeyRole;
 use domain::refusal::{Credential, CredentialFault, TokenFault};
 use domain::scope::Scope;
 use domain::secret::OperatorKey;
 use domain::token::Caller;
 use domain::{ApplicationSecretId, ChannelId, ClientId, Profile, Refusal};
-use http::{HeaderMap, header, request::Parts};
+use http::{HeaderMap, Method, header, request::Parts};
 use service::Holder;
 use service::credentials::ProvenApplication;
 use service::drops::Publisher;
@@ -178,29 +179,62 @@ impl FromRequestParts<Web> for DropsClient {
     }
 }
 
-/// The operator of the platform, with the key of the platform API.
+/// The operator of the platform, with an operator key whose role allows the method.
 pub struct Operator(());
+
+impl Operator {
+    /// The role that a call with this method needs.
+    pub(crate) fn role(method: &Method) -> KeyRole {
+        if method.is_safe() { KeyRole::Read } else { KeyRole::Write }
+    }
+}
 
 impl FromRequestParts<Web> for Operator {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, web: &Web) -> Result<Self, Failure> {
-        let token = bearer(&parts.headers, Credential::OperatorKey)?;
-        let presented = OperatorKey::presented(token).map(|key| key.hash());
-        let key = web.config().operator_key.as_ref();
-        // The right key is accepted regardless of earlier failures from its address.
-        if key.zip(presented).is_some_and(|(key, presented)| key.matches(&presented)) {
-            return Ok(Self(()));
-        }
-        let client = client_address(parts);
-        web.count_failure(Failed::OperatorKey, client);
-        let fault = match web.service().authenticate_user(token).await {
-            Ok(_) => TokenFault::WrongKind(Credential::OperatorKey),
-            Err(_) => TokenFault::OperatorKey,
-        };
-        let refusal = Refusal::InvalidToken(fault);
-        Err(quota::failed(web, &charged(parts), Counted::OperatorKeys, client, refusal).into())
+        let needed = Self::role(&parts.method);
+        operator_with(needed, parts, web).await.map(|()| Self(()))
     }
+}
+
+/// The operator, with an operator key of the role `admin`.
+pub struct Administrator(());
+
+impl FromRequestParts<Web> for Administrator {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, web: &Web) -> Result<Self, Failure> {
+        operator_with(KeyRole::Admin, parts, web).await.map(|()| Self(()))
+    }
+}
+
+async fn operator_with(needed: KeyRole, parts: &Parts, web: &Web) -> Result<(), Failure> {
+    let token = bearer(&parts.headers, Credential::OperatorKey)?;
+    // The right key is accepted regardless of earlier failures from its address.
+    match role_of(token, web).await? {
+        Some(role) if role >= needed => return Ok(()),
+        Some(_) => return Err(Refusal::RoleMissing(needed).into()),
+        None => {}
+    }
+    let client = client_address(parts);
+    web.count_failure(Failed::OperatorKey, client);
+    let fault = match web.service().authenticate_user(token).await {
+        Ok(_) => TokenFault::WrongKind(Credential::OperatorKey),
+        Err(_) => TokenFault::OperatorKey,
+    };
+    let refusal = Refusal::InvalidToken(fault);
+    Err(quota::failed(web, &charged(parts), Counted::OperatorKeys, client, refusal).into())
+}
+
+/// The role of a presented operator key; `None` if it is none. The configured key has all roles.
+async fn role_of(token: &str, web: &Web) -> Result<Option<KeyRole>, Failure> {
+    let Some(presented) = OperatorKey::presented(token) else { return Ok(None) };
+    let configured = web.config().operator_key.as_ref();
+    if configured.is_some_and(|key| key.matches(&presented.hash())) {
+        return Ok(Some(KeyRole::Admin));
+    }
+    Ok(web.service().operator_key_role(&presented).await?)
 }
 
 impl<S, Q> fmt::Debug for User<S, Q> {
@@ -218,6 +252,12 @@ impl<Q> fmt::Debug for Client<Q> {
 impl fmt::Debug for Operator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Operator")
+    }
+}
+
+impl fmt::Debug for Administrator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Administrator")
     }
 }
 

@@ -56,7 +56,9 @@ impl Service {
     }
 
     async fn write_uses(&self, every: bool) -> Result<u64, Error> {
-        Ok(self.write_application_uses(every).await? + self.write_secret_uses(every).await?)
+        let of_applications = self.write_application_uses(every).await?;
+        let of_secrets = self.write_secret_uses(every).await?;
+        Ok(of_applications + of_secrets + self.write_operator_key_uses(every).await?)
     }
 
     async fn write_application_uses(&self, every: bool) -> Result<u64, Error> {

@@ -12,6 +12,7 @@ pub mod credentials;
 pub(crate) mod last_used;
 pub mod mail;
 pub mod notices;
+pub mod operator_keys;
 pub mod organizations;
 pub(crate) mod password;
 pub mod password_resets;

@@ -27,12 +27,14 @@ use domain::delivery::DeliveryState;
 use domain::drops::FulfillmentState;
 use domain::event::EventType;
 use domain::live::CategoryType;
+use domain::operator_key::KeyRole;
 use domain::outbound::SendFailure;
 use domain::secret::SecretHash;
 use domain::session::ChangeKind;
 use domain::{
     ApplicationSecretId, BatchId, CampaignId, CategoryId, ChannelId, ClaimId, ClientId, DeliveryId,
-    MessageId, NodeId, OrganizationId, RewardId, ScopeSet, SessionKey, Timestamp, WebhookId, WebhookSecretId,
+    MessageId, NodeId, OperatorKeyId, OrganizationId, RewardId, ScopeSet, SessionKey, Timestamp, WebhookId,
+    WebhookSecretId,
 };
 
 pub use channel::{
@@ -42,7 +44,8 @@ pub use chat::{chat_settings, chats};
 pub use cluster::{due, expire, locks, nodes, store_origin, sweeps};
 pub use identity::{
     accounts, application_admin, application_life, application_secrets, applications, browser_sessions,
-    consents, credential_changes, organizations, password_resets, pending_sign_ins, tokens, two_factors,
+    consents, credential_changes, operator_keys, organizations, password_resets, pending_sign_ins, tokens,
+    two_factors,
 };
 pub use live::{categories, lives, watching};
 pub use page::Page;
@@ -70,6 +73,7 @@ macro_rules! text_values {
 }
 text_values!(
     ApplicationSecretId,
+    OperatorKeyId,
     BatchId,
     CampaignId,
     CategoryId,
@@ -106,6 +110,7 @@ named_values!(
     DeliveryState: "a delivery state" = Self::from_name,
     EventType: "an event type" = Self::from_name,
     FulfillmentState: "a fulfillment state" = |name| Self::parse(name).ok(),
+    KeyRole: "a role of operator keys" = Self::from_name,
     Group: "a group" = |name| Self::parse(name).ok(),
     SendFailure: "a failure" = Self::of_name,
     UserRole: "a role" = Self::from_name,

@@ -116,7 +116,7 @@ fn description(operation: &Operation) -> String {
                 .to_owned()
         }
         (Security::Client, _) => "Client authentication.".to_owned(),
-        (Security::Operator, _) => "The operator's key.".to_owned(),
+        (Security::Operator(role), _) => format!("An operator key with the role `{}`.", role.name()),
     };
     if let Some(Quota { limit, period_s }) = operation.quota {
         text.push_str(&format!(" Besides the quota of its mode: {limit} in {period_s} s."));
@@ -129,7 +129,7 @@ fn security(security: Security) -> Value {
         Security::None => json!([]),
         Security::User => json!([{ "AccessToken": [] }]),
         Security::Client => json!([{ "ClientId": [], "ClientSecret": [] }]),
-        Security::Operator => json!([{ "OperatorKey": [] }]),
+        Security::Operator(_) => json!([{ "OperatorKey": [] }]),
     }
 }
 

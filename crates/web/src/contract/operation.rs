@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use domain::Scope;
+use domain::operator_key::KeyRole;
 use domain::quota::Quota;
 use schemars::{Schema, SchemaGenerator};
 use serde_json::{Value, json};
@@ -83,8 +84,8 @@ pub enum Security {
     User,
     /// Client id and secret.
     Client,
-    /// The operator's key.
-    Operator,
+    /// An operator key with this role.
+    Operator(KeyRole),
 }
 
 /// The content of a success.

@@ -7,10 +7,11 @@ use axum::handler::Handler;
 use axum::response::Response;
 use axum::routing::{self, MethodRouter};
 use domain::Scope;
+use domain::operator_key::KeyRole;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use super::operation::{Operation, Output, Section, Security, Summary};
-use crate::caller::{Client, DropsClient, NeedsScope, Operator, User};
+use crate::caller::{Administrator, Client, DropsClient, NeedsScope, Operator, User};
 use crate::envelope::{Answer, SuccessBody};
 use crate::input::shape::Shape;
 use crate::input::{Body, Form, Json, JsonText, OptionalJson, Params, Query};
@@ -193,8 +194,16 @@ impl DescribeInput for DropsClient {
 
 impl DescribeInput for Operator {
     fn describe(operation: &mut Operation) {
-        operation.security = Security::Operator;
-        operation.may_refuse(&[401, 429]);
+        let is_read = operation.method == "GET";
+        operation.security = Security::Operator(if is_read { KeyRole::Read } else { KeyRole::Write });
+        operation.may_refuse(&[401, 403, 429]);
+    }
+}
+
+impl DescribeInput for Administrator {
+    fn describe(operation: &mut Operation) {
+        operation.security = Security::Operator(KeyRole::Admin);
+        operation.may_refuse(&[401, 403, 429]);
     }
 }
 

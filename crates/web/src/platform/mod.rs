@@ -8,6 +8,7 @@ pub mod channels;
 pub mod consents;
 pub mod drops;
 pub mod events;
+pub mod keys;
 mod lines;
 pub mod lives;
 pub mod organizations;

@@ -3,7 +3,7 @@
 use crate::contract::Section;
 use crate::contract::routes::{Routes, delete, get, post, put};
 use crate::platform::{
-    applications, categories, channel_events, channels, consents, drops, events, lives, organizations,
+    applications, categories, channel_events, channels, consents, drops, events, keys, lives, organizations,
     relations, secrets, sessions, watching, webhooks,
 };
 
@@ -15,7 +15,14 @@ const SECTION: Section = Section {
 
 /// The platform API.
 pub(crate) fn platform() -> Routes {
-    application().and(webhook()).and(session()).and(channel()).and(drops_and_bulk())
+    key().and(application()).and(webhook()).and(session()).and(channel()).and(drops_and_bulk())
+}
+
+/// Operator keys.
+fn key() -> Routes {
+    Routes::of(&SECTION)
+        .route("/platform/v1/keys", post(keys::add, keys::ADD).get(keys::list, keys::LIST))
+        .route("/platform/v1/keys/{keyId}", delete(keys::revoke, keys::REVOKE))
 }
 
 /// Organizations and applications.

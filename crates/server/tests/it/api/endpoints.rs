@@ -82,7 +82,7 @@ impl From<web::Endpoint> for Endpoint {
             Security::Client if scope == Some(Scope::Drops) => Mode::Drops,
             Security::Client => Mode::Client,
             Security::User => Mode::User(scope),
-            Security::Operator => Mode::Operator,
+            Security::Operator(_) => Mode::Operator,
             Security::None => Mode::Body,
         };
         Self { method, path, query: query(method, path), mode, reads_body: needs_body }
@@ -163,6 +163,8 @@ impl Endpoint {
             .replace("{clientId}", client)
             .replace("{categoryId}", "talk")
             .replace("{organizationId}", organization)
+            // Revoking a missing key is no error.
+            .replace("{keyId}", "unknown")
     }
 
     /// Path and query of a good request.
@@ -240,6 +242,7 @@ impl Endpoint {
                 "campaignName": "다음 항해", "organizationId": "publisher", "categoryId": "star-voyage",
                 "rewards": [{ "rewardId": "compass", "rewardName": "나침반" }],
             }),
+            "/platform/v1/keys" => json!({ "name": "support", "role": "read" }),
             WEBHOOK if self.reads_body => json!({}),
             WEBHOOK_RESEND => json!({ "from": "2026-07-01T00:00:00Z", "to": "2026-07-02T00:00:00Z" }),
             "/platform/v1/drops/claims" => json!({

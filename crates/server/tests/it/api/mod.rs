@@ -23,6 +23,7 @@ pub(crate) mod endpoints;
 mod lists;
 mod lives;
 mod notices;
+mod operator_keys;
 mod platform;
 mod profiles;
 mod quotas;

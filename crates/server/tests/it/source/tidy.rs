@@ -25,6 +25,7 @@ const EXPOSE: &[&str] = &[
     "service/src/identity/application_secrets.rs",
     "service/src/identity/password_resets.rs",
     "service/src/identity/two_factor.rs",
+    "service/src/identity/operator_keys.rs",
     "service/src/channel/broadcast_settings.rs",
     "service/src/webhook/webhooks.rs",
     "store/src/postgres/connector.rs",
@@ -35,6 +36,7 @@ const EXPOSE: &[&str] = &[
     "web/src/open/sessions.rs",
     "web/src/open/streams.rs",
     "web/src/platform/applications.rs",
+    "web/src/platform/keys.rs",
     "web/src/platform/webhooks.rs",
 ];
 

@@ -8,6 +8,7 @@ pub mod applications;
 pub mod browser_sessions;
 pub mod consents;
 pub mod credential_changes;
+pub mod operator_keys;
 pub mod organizations;
 pub mod password_resets;
 pub mod pending_sign_ins;
