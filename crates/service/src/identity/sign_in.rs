@@ -77,8 +77,8 @@ impl Service {
 
     /// Signs a browser in with login and password; `None` when they do not match. If the person's sign-in has
     /// a second step, the token [waits for a code](Self::awaits_code). An unknown login takes as long. With
-    /// `known` the account was signed in to from the same place before. Then checks from unknown places do not
-    /// take its place in the queue.
+    /// `known` the account was signed in to from the same place before. Then checks from unknown places do
+    /// not take its place in the queue.
     ///
     /// # Errors
     /// [`Refusal::Busy`] when too many checks wait. Then this password was not checked.
