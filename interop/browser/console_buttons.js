@@ -57,11 +57,10 @@ async function everyEffectIsAddedAndHits({ browser }) {
     for (const [selector, value] of Object.entries(fields)) await page.locator(selector).fill(value);
     await page.locator('#faults').getByRole('button', { name: 'Add a rule' }).click();
     const named = page.locator('.strong', { hasText: new RegExp(`\\b${effect}\\b`) });
-    const rule = page.locator('#fault-list li').filter({ has: named });
-    await rule.getByText('0 hits').waitFor();
+    await page.locator('#fault-list li').filter({ has: named }).getByText('0 hits').waitFor();
     await cause();
-    await rule.getByText('1 hits').waitFor();
   }
+  await page.waitForFunction((count) => document.querySelectorAll('#fault-list .badge.warm').length === count, all.length);
   assert.deepEqual((await api('GET', 'faults')).data.map(({ hits }) => hits), all.map(() => 1));
   await page.locator('#faults-clear').click();
   await page.locator('#fault-list').getByText('None yet.').waitFor();

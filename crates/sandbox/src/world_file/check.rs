@@ -69,7 +69,12 @@ impl WorldFileError {
         // The message ends with the position.
         let text = error.to_string();
         let end = text.rfind(" at line ").filter(|_| position.is_some()).unwrap_or(text.len());
-        Self { path: String::new(), rule: text[..end].to_owned(), position }
+        let rule = match &text[..end] {
+            "expected sequence start" => "must be a list, whose entries begin with `- `",
+            "expected mapping start" => "must be fields, as in `name: value`",
+            rule => rule,
+        };
+        Self { path: String::new(), rule: rule.to_owned(), position }
     }
 
     /// The error with its position in a text.

@@ -133,6 +133,7 @@ const TEXTS: &[(&str, &str)] = &[
     ("event", "이벤트"),
     ("frame", "프레임"),
     ("delivery", "배달"),
+    ("mail", "메일"),
     ("trigger", "트리거"),
     ("clock", "시계"),
     ("due", "예정"),

@@ -115,7 +115,12 @@ impl Watcher {
         if found.is_empty() {
             return events;
         }
-        let rows = found.iter().rev().take(ROWS_MAX).map(|record| RecordRow::of(record)).collect();
+        let rows = found
+            .iter()
+            .rev()
+            .take(ROWS_MAX)
+            .map(|record| RecordRow::of(record, self.view.language))
+            .collect();
         let skipped = found.len().saturating_sub(ROWS_MAX);
         let rows = Rows { t: Texts::of(self.view.language), rows, skipped };
         let html = rows.render().unwrap_or_default();

@@ -154,7 +154,7 @@ impl<'a> Page<'a> {
         let mark = log.mark();
         let filter = view.filter();
         let newest = filter.as_ref().map(|filter| newest(log, mark, filter)).unwrap_or_default();
-        let rows = newest.iter().rev().map(|record| RecordRow::of(record)).collect();
+        let rows = newest.iter().rev().map(|record| RecordRow::of(record, view.language)).collect();
         let rows = Rows { t, rows, skipped: 0 }.render().unwrap_or_default();
         Self {
             t,
@@ -286,4 +286,17 @@ fn control_view(control: Control, regions: &Regions) -> ControlView {
 /// Values that are their own names.
 fn same(values: &[&str]) -> Vec<(String, String)> {
     values.iter().map(|value| ((*value).to_owned(), (*value).to_owned())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_of_records_has_korean() {
+        for kind in RECORD_KINDS {
+            let name = kind_name(kind);
+            assert_ne!(in_language(Language::Korean, name), name);
+        }
+    }
 }

@@ -1,8 +1,10 @@
 //! A record of the log as a row of the console.
 
 use askama::Template;
+use domain::Language;
 use serde_json::{Map, Value};
 
+use super::korean::in_language;
 use super::texts::Texts;
 use crate::log::{Record, RecordKind};
 
@@ -32,6 +34,8 @@ pub(super) struct RecordRow {
     /// The time without its year.
     pub short_at: String,
     pub kind: &'static str,
+    /// The kind in the language of the page.
+    pub kind_label: &'static str,
     pub what: String,
     pub tags: Vec<String>,
     /// Whether it is a refusal, a failure or a fault.
@@ -55,7 +59,8 @@ pub(super) const fn kind_name(kind: RecordKind) -> &'static str {
 }
 
 impl RecordRow {
-    pub fn of(record: &Record) -> Self {
+    pub fn of(record: &Record, language: Language) -> Self {
+        let kind = kind_name(record.kind);
         let (what, tags, is_bad) = summary(record);
         let at = record.at.rfc3339();
         let mut json = serde_json::to_string_pretty(record).unwrap_or_default();
@@ -68,7 +73,8 @@ impl RecordRow {
             mark: record.mark,
             short_at: short_time(&at),
             at,
-            kind: kind_name(record.kind),
+            kind,
+            kind_label: in_language(language, kind),
             what: shortened(&what),
             tags,
             is_bad,

@@ -112,6 +112,7 @@ Texts {
     user: "사용자", "User";
     method: "메서드", "Method";
     path: "경로", "Path";
+    webhook_of: "웹훅 (앱)", "Webhook of";
     everything_matches: "모든 요청", "everything";
 
     seed: "시드", "Seed";
