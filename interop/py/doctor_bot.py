@@ -26,6 +26,7 @@ MISDEEDS = {
     "bad-path": "calls a path that does not exist",
     "crash": "ends when the socket closes",
     "give-up": "makes no further call after a failure of the service",
+    "hang": "prints nothing, and hangs when the socket closes",
     "hammer": "repeats refused calls without an end",
     "ignore-retry-after": "repeats a call at once after 429",
     "no-backoff": "repeats failed calls at once",
@@ -37,6 +38,7 @@ MISDEEDS = {
     "refuse-good": "refuses webhook messages",
     "reuse-refresh": "sends a refresh token again and again",
     "reuse-url": "connects again with the old session URL",
+    "rush": "connects again at once when the socket closes",
     "silent": "makes no call",
     "subscribe-early": "subscribes before SYSTEM connected, with the key of the newest session in the list",
     "subscribe-twice": "subscribes at each SYSTEM connected, also a repeated one",
@@ -44,7 +46,6 @@ MISDEEDS = {
 }
 EVENTS = ["chat", "donation", "subscription"]
 CALL_SECONDS = 30
-POLL_SECONDS = 60
 PAUSE_SECONDS_MAX = 60
 
 
@@ -57,7 +58,8 @@ class Lost(Exception):
 
 
 def say(text):
-    print(text, flush=True)
+    if "hang" not in sys.argv:
+        print(text, flush=True)
 
 
 def setting(name):
@@ -178,13 +180,14 @@ class Bot:
                 say(f"the socket closed: {lost}")
             if self.does("crash"):
                 sys.exit(3)
-            if self.does("no-reconnect"):
+            if self.does("no-reconnect") or self.does("hang"):
                 self.idle()
             if session.was_connected:
                 pauses = Pauses()
             elif self.does("reuse-url"):
                 url = None
-            pauses.wait()
+            if not (session.was_connected and self.does("rush")):
+                pauses.wait()
 
     def opened(self):
         """The session is open, but SYSTEM `connected` has not come yet."""
@@ -208,11 +211,11 @@ class Session:
     def __init__(self, bot, url):
         parts = urllib.parse.urlsplit(url)
         query = urllib.parse.urlencode({**dict(urllib.parse.parse_qsl(parts.query)), "EIO": "4", "transport": "polling"})
-        self.bot, self.key, self.was_connected = bot, None, False
+        self.bot, self.key, self.was_connected, self.silence_seconds = bot, None, False, CALL_SECONDS
         self.address = f"{parts.scheme}://{parts.netloc}/socket.io/?{query}"
 
     def poll(self):
-        seconds = None if self.bot.does("wait-forever") else POLL_SECONDS
+        seconds = None if self.bot.does("wait-forever") else self.silence_seconds
         status, _, answer = send("GET", self.address, seconds=seconds)
         if status != 200:
             raise Lost(f"{status}")
@@ -226,6 +229,8 @@ class Session:
     def run(self):
         opened = json.loads(self.poll()[0][1:])
         self.address += f"&sid={opened['sid']}"
+        # Without a ping for that long nothing comes any more.
+        self.silence_seconds = (opened["pingInterval"] + opened["pingTimeout"]) / 1000
         self.post("40")
         self.bot.opened()
         while True:

@@ -4,12 +4,15 @@
 """
 
 import asyncio
+import inspect
 import sys
 import threading
 
 import socketio
 from peer_lines import orders, tell
 
+# Version 5 says goodbye when the root namespace is not connected within a second, which is little on a busy machine.
+PATIENT = {"wait_timeout": 40} if "wait_timeout" in inspect.signature(socketio.Client.connect).parameters else {}
 TRANSPORTS = {"websocket": ["websocket"], "polling": ["polling"], "upgrade": None}
 
 
@@ -33,7 +36,7 @@ def with_threads():
 
     def connect(case, url, transport):
         try:
-            clients[case].connect(url, transports=TRANSPORTS[transport])
+            clients[case].connect(url, transports=TRANSPORTS[transport], **PATIENT)
         except Exception as error:  # every error is reported to the reader
             tell(case, state="connect_error", detail=repr(error))
 
@@ -53,7 +56,7 @@ async def with_asyncio():
 
     async def connect(case, url, transport):
         try:
-            await clients[case].connect(url, transports=TRANSPORTS[transport])
+            await clients[case].connect(url, transports=TRANSPORTS[transport], **PATIENT)
         except Exception as error:  # every error is reported to the reader
             tell(case, state="connect_error", detail=repr(error))
 

@@ -8,7 +8,6 @@
 //! | `stage` | both of them, and what happened so far |
 //! | `exchange` | the calls of the bot, read from the records |
 //! | `rules` | the rules: calls in, findings out |
-//! | `forged` | webhook messages that a receiver must refuse |
 //! | `finding` | the misdeeds, and what to change |
 //! | `checks` | the checks |
 //! | `report` | the report |
@@ -17,7 +16,6 @@ mod bot;
 mod checks;
 mod exchange;
 mod finding;
-mod forged;
 mod report;
 mod rules;
 mod sandbox;
@@ -40,6 +38,8 @@ use stage::BotOptions;
 
 /// Maximum of `--jobs`.
 const JOBS_MAX: u64 = 16;
+/// Maximum number of bots that start at the same time.
+const STARTING_MAX: usize = 4;
 /// Maximum of `--timeout`, in seconds.
 const TIMEOUT_MAX_S: u64 = 600;
 
@@ -66,6 +66,11 @@ pub struct DoctorOptions {
     /// The beginning of the names of the bot's variables.
     #[arg(long, value_name = "PREFIX", default_value = "STAGEDOOR_")]
     prefix: String,
+
+    /// Pings every 2 seconds, and waits 4 for an answer, in the check silent-socket. It then takes seconds,
+    /// for a bot that takes both from the handshake, as client libraries do.
+    #[arg(long)]
+    fast_pings: bool,
 
     /// The address of the bot's webhook receiver, as in http://127.0.0.1:3000/webhook, for the check webhook.
     #[arg(long, value_name = "URL")]
@@ -103,6 +108,7 @@ Examples:
   stagedoor doctor -- node bot.js
   stagedoor doctor --only token-expiry,socket-closed -- python bot.py
   stagedoor doctor --junit report.xml --jobs 1 -- ./bot
+  stagedoor doctor --fast-pings --jobs 16 --timeout 10 -- node bot.js
 
 Exit codes: 0 no check failed, 1 a check failed, 2 wrong use, 3 a sandbox did not start."
     )
@@ -137,7 +143,7 @@ async fn examine(options: &DoctorOptions) -> Result<(), CommandFailure> {
     }
     let names = || {
         let failed =
-            reports.iter().filter(|report| matches!(report.judgement, finding::Judgement::Failed(_)));
+            reports.iter().filter(|report| matches!(report.outcome, finding::CheckOutcome::Failed(_)));
         failed.map(|report| report.name).collect::<Vec<_>>().join(", ")
     };
     if is_good { Ok(()) } else { Err(CommandFailure::Failed(format!("these checks failed: {}", names()))) }
@@ -145,7 +151,9 @@ async fn examine(options: &DoctorOptions) -> Result<(), CommandFailure> {
 
 /// Makes the wanted checks, some at the same time. Returns the reports in the order of the checks.
 async fn all(options: &DoctorOptions) -> Result<Vec<CheckReport>, CommandFailure> {
-    let DoctorOptions { only, skip, timeout, jobs, prefix, profile, webhook, command, json, .. } = options;
+    let DoctorOptions {
+        only, skip, timeout, jobs, prefix, profile, webhook, fast_pings, command, json, ..
+    } = options;
     let is_wanted = |check: &&Check| {
         (only.is_empty() || only.iter().any(|name| name == check.name))
             && skip.iter().all(|name| name != check.name)
@@ -155,6 +163,8 @@ async fn all(options: &DoctorOptions) -> Result<Vec<CheckReport>, CommandFailure
         prefix: prefix.clone(),
         profile: profile.clone(),
         webhook: webhook.clone(),
+        fast_pings: *fast_pings,
+        starting: Arc::new(Semaphore::new(STARTING_MAX)),
         patience: Duration::from_secs(*timeout),
     };
     let places = Arc::new(Semaphore::new(usize::try_from(*jobs).unwrap_or(1)));
@@ -184,9 +194,9 @@ async fn all(options: &DoctorOptions) -> Result<Vec<CheckReport>, CommandFailure
 async fn report_of(check: &'static Check, bot: &BotOptions) -> Result<CheckReport, CommandFailure> {
     let clock = Clock::system();
     let began = clock.monotonic();
-    let (judgement, output) = make(check, bot).await?;
+    let (outcome, output) = make(check, bot).await?;
     let took = clock.monotonic().saturating_sub(began);
-    Ok(CheckReport { name: check.name, about: check.about, judgement, output, took })
+    Ok(CheckReport { name: check.name, about: check.about, outcome, output, took })
 }
 
 /// Prints a text. A closed pipe is no failure.

@@ -7,6 +7,7 @@ mod listen_address;
 mod serve;
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand};
@@ -185,6 +186,16 @@ pub struct DevOptions {
         value_parser = PossibleValuesParser::new(sandbox::network_names()))]
     pub net: Option<String>,
 
+    /// Seconds between two pings of a socket: less, to see sooner what a client does without them.
+    #[arg(long, value_name = "SECONDS", default_value = "25", value_parser = clap::value_parser!(u32).range(1..=25),
+        help_heading = SANDBOX)]
+    pub ping_interval: u32,
+
+    /// Seconds that the answer to a ping may take.
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = clap::value_parser!(u32).range(1..=60),
+        help_heading = SANDBOX)]
+    pub ping_timeout: u32,
+
     /// Leaves out the sandbox API, its record, its faults and its clock: for load tests. The seeded world
     /// then runs on exactly what `serve` runs.
     #[arg(long, env = "STAGEDOOR_NO_SANDBOX", help_heading = SANDBOX, conflicts_with_all = ["seed", "clock"])]
@@ -248,6 +259,7 @@ impl DevOptions {
                 ..common.accounts
             },
             network: self.net.clone(),
+            ping_times: Some([self.ping_interval, self.ping_timeout].map(|s| Duration::from_secs(s.into()))),
             base_url,
             hosts: Some(hosts),
             tls: self.tls.settings(self.common.listen.ip(), &self.allow_host)?,

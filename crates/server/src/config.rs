@@ -102,6 +102,8 @@ pub struct Settings {
     pub service_key: ServiceKey,
     /// Whether this is a sandbox, whose sign-in page lists people to choose from.
     pub sandbox: bool,
+    /// The interval of the pings, and how long an answer may take; `None` for those of the platform.
+    pub ping_times: Option<[Duration; 2]>,
     /// The network profile that the applications of a sandbox are behind from the beginning.
     pub network: Option<String>,
     /// The profile of applications without their own profile.

@@ -431,7 +431,10 @@ fn sandbox_api(
 }
 
 fn gateway_config(settings: &Settings, sessions_max: usize) -> gateway::Config {
-    let config = gateway::Config { language: settings.language, sessions_max, ..Default::default() };
+    let mut config = gateway::Config { language: settings.language, sessions_max, ..Default::default() };
+    if let Some(ping_times) = settings.ping_times {
+        [config.ping_interval, config.ping_timeout] = ping_times;
+    }
     match settings.footprint {
         Footprint::Whole => config,
         Footprint::Small => gateway::Config { shards: 1, ..config },

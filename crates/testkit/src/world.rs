@@ -353,6 +353,7 @@ pub(crate) fn settings(setup: Setup, target: &Target) -> Settings {
         operator_key: OperatorKey::presented(World::OPERATOR_KEY),
         service_key: ServiceKey::of_text("the service of a test seals with this key"),
         sandbox: setup.sandbox,
+        ping_times: None,
         network: None,
         profile: setup.profile,
         language: setup.language,

@@ -19,12 +19,20 @@ const OUTPUT_LINES: usize = 12;
 /// How long a bot may take to stop.
 const STOP_MAX: Duration = Duration::from_secs(3);
 
+/// The end of what a bot printed.
+#[derive(Default)]
+struct Output {
+    last: VecDeque<u8>,
+    /// Number of all bytes.
+    printed: u64,
+}
+
 /// A running bot. It and its children end when this value is dropped.
 pub struct Bot {
     child: Child,
     /// The process group, which has the id of the first process.
     group: Option<Pid>,
-    output: Arc<Mutex<VecDeque<u8>>>,
+    output: Arc<Mutex<Output>>,
 }
 
 impl Bot {
@@ -44,7 +52,7 @@ impl Bot {
             CommandFailure::Usage(format!("{program}: the bot cannot be started: {error}"))
         })?;
         let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-        let output = Arc::new(Mutex::new(VecDeque::new()));
+        let output = Arc::<Mutex<Output>>::default();
         if let Some(stdout) = child.stdout.take() {
             tokio::spawn(keep(stdout, output.clone()));
         }
@@ -59,10 +67,15 @@ impl Bot {
         self.child.try_wait().ok().flatten()
     }
 
+    /// Number of bytes that it has printed.
+    pub fn printed(&self) -> u64 {
+        self.output.lock().unwrap_or_else(PoisonError::into_inner).printed
+    }
+
     /// The last lines of its output.
     pub fn output(&self) -> Vec<String> {
         let bytes: Vec<u8> =
-            self.output.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect();
+            self.output.lock().unwrap_or_else(PoisonError::into_inner).last.iter().copied().collect();
         let text = String::from_utf8_lossy(&bytes);
         let lines: Vec<&str> = text.lines().collect();
         lines[lines.len().saturating_sub(OUTPUT_LINES)..].iter().map(|line| (*line).to_owned()).collect()
@@ -90,12 +103,13 @@ impl Drop for Bot {
 }
 
 /// Keeps the end of an output.
-async fn keep(mut from: impl AsyncRead + Unpin, output: Arc<Mutex<VecDeque<u8>>>) {
+async fn keep(mut from: impl AsyncRead + Unpin, output: Arc<Mutex<Output>>) {
     let mut chunk = [0; 1024];
     while let Ok(length @ 1..) = from.read(&mut chunk).await {
         let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
-        output.extend(&chunk[..length]);
-        let excess = output.len().saturating_sub(OUTPUT_BYTES_MAX);
-        output.drain(..excess);
+        output.printed += length as u64;
+        output.last.extend(&chunk[..length]);
+        let excess = output.last.len().saturating_sub(OUTPUT_BYTES_MAX);
+        output.last.drain(..excess);
     }
 }

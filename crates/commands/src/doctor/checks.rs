@@ -6,11 +6,11 @@ mod webhook;
 
 use std::pin::Pin;
 
-use super::finding::{Judged, Judgement, Misdeed};
-use super::stage::{BotOptions, Habit, Stage, shown};
+use super::finding::{CheckOutcome, CheckResult, Misdeed};
+use super::stage::{BotOptions, Equipment, Habit, Stage, shown};
 use crate::failure::CommandFailure;
 
-type Judging<'a> = Pin<Box<dyn Future<Output = Judged> + Send + 'a>>;
+type RunningCheck<'a> = Pin<Box<dyn Future<Output = CheckResult> + Send + 'a>>;
 
 /// What a bot needs, so that a check says something about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +19,8 @@ enum Needs {
     Calls,
     /// It has a session with subscriptions.
     Session,
+    /// The same, and it takes the ping times from the handshake.
+    Pings,
     /// It has a webhook receiver.
     Receiver,
 }
@@ -30,7 +32,7 @@ pub struct Check {
     /// What is done to the bot.
     pub about: &'static str,
     needs: Needs,
-    run: for<'a> fn(&'a mut Stage) -> Judging<'a>,
+    run: for<'a> fn(&'a mut Stage) -> RunningCheck<'a>,
 }
 
 /// Every check, in the order of a report.
@@ -84,6 +86,18 @@ pub const CHECKS: &[Check] = &[
         run: |stage| Box::pin(sockets::closed(stage)),
     },
     Check {
+        name: "evicted",
+        about: "the socket closes, with each reason after which a bot does not go on by itself",
+        needs: Needs::Session,
+        run: |stage| Box::pin(sockets::evicted(stage)),
+    },
+    Check {
+        name: "own-mistake",
+        about: "the socket closes, with each reason that a mistake of the client causes",
+        needs: Needs::Session,
+        run: |stage| Box::pin(sockets::own_mistake(stage)),
+    },
+    Check {
         name: "connection-lost",
         about: "the connection is lost without a goodbye",
         needs: Needs::Session,
@@ -92,7 +106,7 @@ pub const CHECKS: &[Check] = &[
     Check {
         name: "silent-socket",
         about: "nothing passes the connection any more; takes up to two minutes",
-        needs: Needs::Session,
+        needs: Needs::Pings,
         run: |stage| Box::pin(sockets::silent(stage)),
     },
     Check {
@@ -123,31 +137,39 @@ pub const CHECKS: &[Check] = &[
         name: "webhook",
         about: "webhook messages come with a wrong signature, another body and an old timestamp",
         needs: Needs::Receiver,
-        run: |stage| Box::pin(webhook::forged(stage)),
+        run: |stage| Box::pin(webhook::tampered(stage)),
     },
 ];
 
-/// Makes a check, and returns its judgement and the end of the bot's output.
+/// Makes a check, and returns its outcome and the end of the bot's output.
 ///
 /// # Errors
 /// The sandbox or the bot cannot be started.
-pub async fn make(check: &Check, options: &BotOptions) -> Result<(Judgement, Vec<String>), CommandFailure> {
+pub async fn make(
+    check: &Check,
+    options: &BotOptions,
+) -> Result<(CheckOutcome, Vec<String>), CommandFailure> {
     let is_receiver = check.needs == Needs::Receiver;
     if is_receiver && options.webhook.is_none() {
         let why = "--webhook does not say where its receiver is".to_owned();
-        return Ok((Judgement::NotApplicable(why), Vec::new()));
+        return Ok((CheckOutcome::NotApplicable(why), Vec::new()));
     }
-    let mut stage = Stage::set(options, is_receiver).await?;
-    let judgement = match unfit(check, &mut stage).await? {
-        Some(judgement) => judgement,
+    let fast_pings = options.fast_pings && check.needs == Needs::Pings;
+    // The semaphore is never closed.
+    let starting = options.starting.acquire().await;
+    let mut stage = Stage::set(options, Equipment { receiver: is_receiver, fast_pings }).await?;
+    let unfit = unfit(check, &mut stage).await?;
+    drop(starting);
+    let outcome = match unfit {
+        Some(outcome) => outcome,
         None => (check.run)(&mut stage).await?,
     };
     stage.bot.stop().await;
-    Ok((judgement, stage.bot.output()))
+    Ok((outcome, stage.bot.output()))
 }
 
-/// Waits until the bot has settled. Returns the judgement of a bot about which the check says nothing.
-async fn unfit(check: &Check, stage: &mut Stage) -> Result<Option<Judgement>, CommandFailure> {
+/// Waits until the bot has settled. Returns the outcome of a bot about which the check says nothing.
+async fn unfit(check: &Check, stage: &mut Stage) -> Result<Option<CheckOutcome>, CommandFailure> {
     if check.needs == Needs::Receiver {
         return Ok(None);
     }
@@ -155,14 +177,14 @@ async fn unfit(check: &Check, stage: &mut Stage) -> Result<Option<Judgement>, Co
     Ok(match (habit, stage.bot.ended()) {
         (Habit::Silent, None) => {
             let saw = format!("it made no call within {} seconds", stage.patience.as_secs());
-            Some(Judgement::failed(Misdeed::MadeNoCall, saw))
+            Some(CheckOutcome::failed(Misdeed::MadeNoCall, saw))
         }
         (Habit::Silent, Some(status)) => {
             let saw = format!("it made no call, and ended with {}", shown(status));
-            Some(Judgement::failed(Misdeed::MadeNoCall, saw))
+            Some(CheckOutcome::failed(Misdeed::MadeNoCall, saw))
         }
-        (Habit::Calls, _) if check.needs == Needs::Session => {
-            Some(Judgement::NotApplicable("the bot has no session with subscriptions".to_owned()))
+        (Habit::Calls, _) if matches!(check.needs, Needs::Session | Needs::Pings) => {
+            Some(CheckOutcome::NotApplicable("the bot has no session with subscriptions".to_owned()))
         }
         _ => None,
     })

@@ -11,6 +11,8 @@ const BOT_PATHS: [&str; 3] = ["/open/", "/auth/", "/socket.io"];
 pub const TOKEN_PATH: &str = "/auth/v1/token";
 /// The beginning of the paths that subscribe.
 pub const SUBSCRIBE: &str = "/open/v1/sessions/events/subscribe/";
+/// The beginning of the paths that give session URLs.
+const SESSION_URL: &str = "/open/v1/sessions/auth";
 const SOCKET: &str = "/socket.io";
 
 /// A call of the bot, with its answer.
@@ -62,6 +64,11 @@ impl Exchange {
         self.path.starts_with(SOCKET) && self.query["sid"].is_null()
     }
 
+    /// Whether it asks for the URL of a session, or for the session itself.
+    pub fn is_return(&self) -> bool {
+        self.is_handshake() || self.path.starts_with(SESSION_URL)
+    }
+
     /// Whether it is a part of a session that exists.
     pub fn is_transport(&self) -> bool {
         self.path.starts_with(SOCKET) && !self.is_handshake()
@@ -97,6 +104,8 @@ impl Exchange {
 pub struct Frame {
     /// The position in the log.
     pub mark: u64,
+    /// When it was sent, in milliseconds of the sandbox's clock.
+    pub at_ms: i64,
     /// The key of the session.
     pub session: String,
     /// The name: `CHAT`, `SYSTEM/connected`, `opened`, `ended`.
@@ -115,7 +124,8 @@ impl Frame {
             _ => text("event"),
         };
         let mark = record["mark"].as_u64().unwrap_or_default();
-        is_ours.then(|| Self { mark, session: text("session"), event, reason: text("reason") })
+        let at_ms = time_ms(record);
+        is_ours.then(|| Self { mark, at_ms, session: text("session"), event, reason: text("reason") })
     }
 }
 
@@ -162,6 +172,19 @@ mod tests {
         assert_eq!(frame(json!({ "kind": "frame", "event": "ended" })).as_deref(), Some("ended"));
         assert_eq!(frame(json!({ "kind": "frame", "direction": "in", "event": "ping" })), None);
         assert_eq!(frame(json!({ "kind": "request" })), None);
+    }
+
+    #[test]
+    fn a_bot_that_comes_back_asks_for_a_url_or_uses_one() {
+        for (path, expected) in [
+            ("/open/v1/sessions/auth", true),
+            ("/open/v1/sessions/auth/client", true),
+            ("/socket.io/", true),
+            ("/open/v1/sessions", false),
+        ] {
+            let record = json!({ "kind": "request", "path": path });
+            assert_eq!(Exchange::of(&record).map(|exchange| exchange.is_return()), Some(expected), "{path}");
+        }
     }
 
     #[test]

@@ -37,6 +37,8 @@ pub enum Misdeed {
     KeptOldToken,
     /// It repeated refused calls without an end.
     Hammered,
+    /// It did nothing at all when it could not go on.
+    DidNotNotice,
     /// It did not wait for `Retry-After`.
     IgnoredRetryAfter,
     /// It did not wait longer after each failure.
@@ -69,6 +71,7 @@ impl Misdeed {
             Self::DidNotRefresh => "did-not-refresh",
             Self::KeptOldToken => "kept-old-token",
             Self::Hammered => "hammered",
+            Self::DidNotNotice => "did-not-notice",
             Self::IgnoredRetryAfter => "ignored-retry-after",
             Self::DidNotBackOff => "did-not-back-off",
             Self::GaveUp => "gave-up",
@@ -123,6 +126,10 @@ impl Misdeed {
             Self::Hammered => {
                 "Stop after a refusal that a repetition does not change, and let the user sign in again."
             }
+            Self::DidNotNotice => {
+                "On SYSTEM `revoked`, or on a 401 that a refresh does not change, end the bot, or let it print that the \
+                 user has to sign in again."
+            }
             Self::IgnoredRetryAfter => "Wait as many seconds as `Retry-After` says before the next call.",
             Self::DidNotBackOff => {
                 "Wait one or two seconds at random before the first repetition, and twice as long after each failure, \
@@ -148,12 +155,12 @@ pub struct Finding {
     pub records: Vec<String>,
 }
 
-/// The judgement, or why the check could not be made.
-pub type Judged = Result<Judgement, CommandFailure>;
+/// The outcome, or why the check could not be made.
+pub type CheckResult = Result<CheckOutcome, CommandFailure>;
 
-/// The judgement of one check.
+/// The outcome of one check.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Judgement {
+pub enum CheckOutcome {
     /// The bot did well. The text says what it did.
     Passed(String),
     /// The check says nothing about this bot, for this reason.
@@ -162,7 +169,7 @@ pub enum Judgement {
     Failed(Vec<Finding>),
 }
 
-impl Judgement {
+impl CheckOutcome {
     /// Failed with these findings, or passed without any.
     pub fn of(findings: impl IntoIterator<Item = Finding>, did: impl Into<String>) -> Self {
         let findings: Vec<Finding> = findings.into_iter().collect();

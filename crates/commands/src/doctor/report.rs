@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::finding::{Finding, Judgement};
+use super::finding::{CheckOutcome, Finding};
 use crate::junit::{CaseOutcome, TestCase, TestSuite};
 
 /// The report of one check.
@@ -14,8 +14,8 @@ pub struct CheckReport {
     pub name: &'static str,
     /// What was done to the bot.
     pub about: &'static str,
-    /// The judgement.
-    pub judgement: Judgement,
+    /// The outcome.
+    pub outcome: CheckOutcome,
     /// The last lines that the bot printed.
     pub output: Vec<String>,
     /// How long it took.
@@ -25,12 +25,12 @@ pub struct CheckReport {
 impl CheckReport {
     /// The lines for a terminal.
     pub fn text(&self) -> String {
-        let Self { name, about, judgement, output, took } = self;
+        let Self { name, about, outcome, output, took } = self;
         let seconds = took.as_secs_f64();
-        match judgement {
-            Judgement::Passed(did) => format!("  passed  {name:<18} {did}  ({seconds:.1} s)\n"),
-            Judgement::NotApplicable(why) => format!("  -       {name:<18} does not apply: {why}\n"),
-            Judgement::Failed(findings) => {
+        match outcome {
+            CheckOutcome::Passed(did) => format!("  passed  {name:<18} {did}  ({seconds:.1} s)\n"),
+            CheckOutcome::NotApplicable(why) => format!("  -       {name:<18} does not apply: {why}\n"),
+            CheckOutcome::Failed(findings) => {
                 let mut text = format!("  FAILED  {name:<18} {about}  ({seconds:.1} s)\n");
                 findings.iter().for_each(|finding| text.push_str(&details(finding)));
                 if !output.is_empty() {
@@ -44,17 +44,17 @@ impl CheckReport {
 
     /// The report as JSON.
     pub fn json(&self) -> Value {
-        let Self { name, about, judgement, output, took } = self;
+        let Self { name, about, outcome, output, took } = self;
         let finding = |finding: &Finding| {
             json!({
                 "misdeed": finding.misdeed.name(), "saw": finding.saw, "change": finding.misdeed.advice(),
                 "records": finding.records,
             })
         };
-        let (verdict, did, findings) = match judgement {
-            Judgement::Passed(did) => ("passed", did.as_str(), Vec::new()),
-            Judgement::NotApplicable(why) => ("notApplicable", why.as_str(), Vec::new()),
-            Judgement::Failed(findings) => ("failed", "", findings.iter().map(finding).collect()),
+        let (verdict, did, findings) = match outcome {
+            CheckOutcome::Passed(did) => ("passed", did.as_str(), Vec::new()),
+            CheckOutcome::NotApplicable(why) => ("notApplicable", why.as_str(), Vec::new()),
+            CheckOutcome::Failed(findings) => ("failed", "", findings.iter().map(finding).collect()),
         };
         let took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         json!({
@@ -65,10 +65,10 @@ impl CheckReport {
 
     /// The report as a test of JUnit.
     pub fn case(&self) -> TestCase {
-        let outcome = match &self.judgement {
-            Judgement::Passed(_) => CaseOutcome::Passed,
-            Judgement::NotApplicable(why) => CaseOutcome::Skipped(why.clone()),
-            Judgement::Failed(findings) => {
+        let outcome = match &self.outcome {
+            CheckOutcome::Passed(_) => CaseOutcome::Passed,
+            CheckOutcome::NotApplicable(why) => CaseOutcome::Skipped(why.clone()),
+            CheckOutcome::Failed(findings) => {
                 let message = findings.iter().map(|finding| finding.misdeed.name()).collect::<Vec<_>>();
                 CaseOutcome::Failed {
                     message: message.join(", "),
@@ -91,9 +91,9 @@ fn details(finding: &Finding) -> String {
 
 /// The verdict in one line, and whether it is good.
 pub fn verdict(reports: &[CheckReport]) -> (String, bool) {
-    let count = |is: fn(&Judgement) -> bool| reports.iter().filter(|report| is(&report.judgement)).count();
-    let passed = count(|judgement| matches!(judgement, Judgement::Passed(_)));
-    let failed = count(|judgement| matches!(judgement, Judgement::Failed(_)));
+    let count = |is: fn(&CheckOutcome) -> bool| reports.iter().filter(|report| is(&report.outcome)).count();
+    let passed = count(|outcome| matches!(outcome, CheckOutcome::Passed(_)));
+    let failed = count(|outcome| matches!(outcome, CheckOutcome::Failed(_)));
     let others = reports.len() - passed - failed;
     let text = format!("doctor: {passed} checks passed, {failed} failed, {others} do not apply");
     (text, failed == 0)
@@ -116,12 +116,12 @@ mod tests {
     use super::super::finding::Misdeed;
     use super::*;
 
-    fn report(judgement: Judgement) -> CheckReport {
+    fn report(outcome: CheckOutcome) -> CheckReport {
         let output = vec!["bye".to_owned()];
         CheckReport {
             name: "restart",
             about: "it restarts",
-            judgement,
+            outcome,
             output,
             took: Duration::from_millis(1_500),
         }
@@ -129,13 +129,13 @@ mod tests {
 
     #[test]
     fn a_report_says_what_the_bot_did_and_what_to_change() {
-        let failed = report(Judgement::failed(Misdeed::GaveUp, "it stopped"));
+        let failed = report(CheckOutcome::failed(Misdeed::GaveUp, "it stopped"));
         for part in ["FAILED  restart", "gave-up: it stopped", "change: Repeat the call", "bye"] {
             assert!(failed.text().contains(part), "{}", failed.text());
         }
-        let passed = report(Judgement::Passed("it went on".to_owned()));
+        let passed = report(CheckOutcome::Passed("it went on".to_owned()));
         assert_eq!(passed.text(), "  passed  restart            it went on  (1.5 s)\n");
-        let skipped = report(Judgement::NotApplicable("no session".to_owned()));
+        let skipped = report(CheckOutcome::NotApplicable("no session".to_owned()));
         let reports = [failed, passed, skipped];
         let (text, is_good) = verdict(&reports);
         assert_eq!((text.as_str(), is_good), ("doctor: 1 checks passed, 1 failed, 1 do not apply", false));

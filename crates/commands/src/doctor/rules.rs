@@ -132,6 +132,15 @@ pub fn did_not_back_off(exchanges: &[Exchange]) -> Option<Finding> {
     None
 }
 
+/// A session that ended, and was asked for again without a pause.
+pub fn came_back_at_once(exchanges: &[Exchange], frames: &[Frame]) -> Option<Finding> {
+    let ended = frames.iter().find(|frame| frame.event == "ended")?;
+    let back = exchanges.iter().find(|exchange| exchange.is_return() && exchange.mark > ended.mark)?;
+    let pause_ms = back.at_ms - ended.at_ms;
+    let saw = format!("it asked for a session {pause_ms} ms after its session had ended ({})", ended.reason);
+    (pause_ms < PAUSE_MS_MIN - TOLERANCE_MS).then(|| finding(Misdeed::DidNotBackOff, saw, &[back]))
+}
+
 /// Events that were subscribed before, and are not any more.
 pub fn did_not_resubscribe(before: &BTreeSet<String>, after: &[Exchange]) -> Option<Finding> {
     let again = subscribed(after);
@@ -314,6 +323,7 @@ mod tests {
     fn frame(mark: u64, session: &str, event: &str) -> Frame {
         Frame {
             mark,
+            at_ms: 0,
             session: session.to_owned(),
             event: event.to_owned(),
             reason: "slow_consumer".to_owned(),
@@ -333,6 +343,19 @@ mod tests {
         assert_eq!(early(&[on("two", 6)]), Some(Misdeed::SubscribedEarly));
         assert_eq!(misdeed(subscribed_twice(&[on("one", 6), on("two", 10)])), None);
         assert_eq!(misdeed(subscribed_twice(&[on("one", 6), on("one", 7)])), Some(Misdeed::SubscribedTwice));
+    }
+
+    #[test]
+    fn a_session_is_asked_for_again_after_a_pause() {
+        let check = |mark: u64, at_ms: i64, path: &str| {
+            let back = Exchange { mark, ..call(at_ms, path, 200) };
+            misdeed(came_back_at_once(&[back], &[frame(5, "one", "ended")]))
+        };
+        assert_eq!(check(6, 100, "GET /open/v1/sessions/auth"), Some(Misdeed::DidNotBackOff));
+        assert_eq!(check(6, 1_000, "GET /open/v1/sessions/auth"), None);
+        // Another call, and a session before the end.
+        assert_eq!(check(6, 100, ME), None);
+        assert_eq!(check(4, 0, "GET /open/v1/sessions/auth"), None);
     }
 
     #[test]

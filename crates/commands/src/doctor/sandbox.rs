@@ -14,6 +14,8 @@ use crate::target::Target;
 
 /// How long a sandbox may take to start, and to stop.
 const START_MAX: Duration = Duration::from_secs(30);
+/// The options of fast pings, in seconds.
+const FAST_PINGS: [&str; 4] = ["--ping-interval", "2", "--ping-timeout", "4"];
 /// Number of lines of its log that a failure shows.
 const LOG_LINES: usize = 5;
 
@@ -21,21 +23,25 @@ const LOG_LINES: usize = 5;
 pub struct OwnSandbox {
     child: Child,
     folder: tempfile::TempDir,
-    profile: String,
+    arguments: Vec<String>,
     /// What `stagedoor dev --json` printed.
     pub world: Value,
 }
 
 impl OwnSandbox {
-    /// Starts a sandbox on a free port, with a fresh world, and answers in the spelling of a profile.
+    /// Starts a sandbox on a free port, with a fresh world, that answers in the spelling of a profile.
     ///
     /// # Errors
     /// It does not start.
-    pub async fn start(profile: &str) -> Result<Self, CommandFailure> {
+    pub async fn start(profile: &str, fast_pings: bool) -> Result<Self, CommandFailure> {
+        let mut arguments = vec!["--profile".to_owned(), profile.to_owned()];
+        if fast_pings {
+            arguments.extend(FAST_PINGS.map(str::to_owned));
+        }
         let folder = tempfile::Builder::new().prefix("stagedoor-doctor-").tempdir();
         let folder = folder.map_err(|error| format!("failed to create a temporary folder: {error}"))?;
-        let (child, world) = launch(&folder, profile, "127.0.0.1:0").await?;
-        Ok(Self { child, folder, profile: profile.to_owned(), world })
+        let (child, world) = launch(&folder, &arguments, "127.0.0.1:0").await?;
+        Ok(Self { child, folder, arguments, world })
     }
 
     /// Its base URL.
@@ -70,7 +76,7 @@ impl OwnSandbox {
     /// It does not start.
     pub async fn start_again(&mut self) -> Result<(), CommandFailure> {
         let address = self.base_url().trim_start_matches("http://").to_owned();
-        (self.child, self.world) = launch(&self.folder, &self.profile, &address).await?;
+        (self.child, self.world) = launch(&self.folder, &self.arguments, &address).await?;
         Ok(())
     }
 }
@@ -78,7 +84,7 @@ impl OwnSandbox {
 /// Starts the program, and reads the first line that it prints.
 async fn launch(
     folder: &tempfile::TempDir,
-    profile: &str,
+    arguments: &[String],
     listen: &str,
 ) -> Result<(Child, Value), CommandFailure> {
     let failed = |why: &dyn std::fmt::Display| {
@@ -91,8 +97,9 @@ async fn launch(
     let log = std::fs::File::create(folder.path().join("log")).map_err(|error| failed(&error))?;
     let mut command = Command::new(program);
     command
-        .args(["dev", "--json", "--log", "warn", "--profile", profile, "--listen", listen, "--data"])
-        .arg(folder.path().join("world"));
+        .args(["dev", "--json", "--log", "warn", "--listen", listen, "--data"])
+        .arg(folder.path().join("world"))
+        .args(arguments);
     // The settings of the developer's own sandbox are not meant for this one, and its state file is private.
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("STAGEDOOR_"))
     {

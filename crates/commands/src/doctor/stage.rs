@@ -2,11 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::process::ExitStatus;
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::Method;
 use serde_json::{Value, json};
 use service::Clock;
+use tokio::sync::Semaphore;
 
 use super::bot::Bot;
 use super::exchange::{Exchange, Frame, subscribed};
@@ -37,6 +39,19 @@ pub struct BotOptions {
     pub patience: Duration,
     /// The address of its webhook receiver.
     pub webhook: Option<String>,
+    /// Whether a check of the pings has faster ones.
+    pub fast_pings: bool,
+    /// The places of bots that start. More at once would be slow, and a slow bot looks like a silent one.
+    pub starting: Arc<Semaphore>,
+}
+
+/// What a check has besides a bot in a sandbox.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Equipment {
+    /// The application that gets webhooks, and a registered receiver.
+    pub receiver: bool,
+    /// Pings every few seconds.
+    pub fast_pings: bool,
 }
 
 /// A registered webhook receiver.
@@ -77,6 +92,8 @@ pub struct Stage {
     pub frames: Vec<Frame>,
     /// How long the bot may take.
     pub patience: Duration,
+    /// What the check has.
+    pub equipment: Equipment,
     /// Its webhook receiver, in a check of that.
     pub receiver: Option<Receiver>,
     clock: Clock,
@@ -84,19 +101,19 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// Starts a sandbox, and the bot in it. A check of the receiver uses the application that gets webhooks.
+    /// Starts a sandbox, and the bot in it.
     ///
     /// # Errors
     /// One of them does not start.
-    pub async fn set(options: &BotOptions, is_receiver: bool) -> Result<Self, CommandFailure> {
-        let sandbox = OwnSandbox::start(&options.profile).await?;
+    pub async fn set(options: &BotOptions, equipment: Equipment) -> Result<Self, CommandFailure> {
+        let sandbox = OwnSandbox::start(&options.profile, equipment.fast_pings).await?;
         let target = sandbox.target()?;
-        let wanted = if is_receiver { json!({ "client": PUBLISHER }) } else { json!({}) };
+        let wanted = if equipment.receiver { json!({ "client": PUBLISHER }) } else { json!({}) };
         let issued = target.call(Method::POST, "/sandbox/v1/tokens", Some(&wanted), Duration::ZERO).await?;
         let text = |name: &str| issued[name].as_str().unwrap_or_default().to_owned();
         let (client_id, channel_id) = (text("clientId"), text("channelId"));
         let mut environment = environment(&sandbox.world, &issued);
-        let receiver = match options.webhook.as_deref().filter(|_| is_receiver) {
+        let receiver = match options.webhook.as_deref().filter(|_| equipment.receiver) {
             Some(url) => Some(register(&target, &client_id, url).await?),
             None => None,
         };
@@ -118,6 +135,7 @@ impl Stage {
             exchanges,
             frames,
             patience,
+            equipment,
             receiver,
             clock,
             read_to,
@@ -225,12 +243,12 @@ impl Stage {
         self.post(&format!("/sandbox/v1/trigger/{kind}"), fields).await
     }
 
-    /// Adds a fault rule.
+    /// Adds a fault rule, and returns it.
     ///
     /// # Errors
     /// [`CommandFailure`].
-    pub async fn fault(&self, rule: Value) -> Result<(), CommandFailure> {
-        self.post("/sandbox/v1/faults", rule).await.map(drop)
+    pub async fn fault(&self, rule: Value) -> Result<Value, CommandFailure> {
+        self.post("/sandbox/v1/faults", rule).await
     }
 
     /// Gives the bot a reason to make a call: a message, and the end of its sessions.
@@ -240,6 +258,15 @@ impl Stage {
     pub async fn provoke(&self) -> Result<(), CommandFailure> {
         self.trigger("chat", json!({ "channel": self.channel_id, "message": "!hello" })).await?;
         self.close_sessions().await
+    }
+
+    /// Waits for a record, and returns it.
+    ///
+    /// # Errors
+    /// There is none in time.
+    pub async fn expect(&self, kind: &str, fields: Value, within: Duration) -> Result<Value, CommandFailure> {
+        let body = json!({ "kind": kind, "where": fields, "within": format!("{}ms", within.as_millis()) });
+        Ok(self.post("/sandbox/v1/expect", body).await?["data"][0].take())
     }
 
     /// Ends the sessions of the bot, as a node that stops does.

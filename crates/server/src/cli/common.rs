@@ -165,6 +165,7 @@ impl CommonOptions {
             operator_key: None,
             service_key: ServiceKey::of_text(SANDBOX_SERVICE_KEY),
             sandbox: false,
+            ping_times: None,
             network: None,
             profile: match self.profile {
                 ProfileOption::Documented => Profile::Documented,

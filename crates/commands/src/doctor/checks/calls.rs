@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::doctor::exchange::{Exchange, TOKEN_PATH};
-use crate::doctor::finding::{Finding, Judged, Judgement, Misdeed};
+use crate::doctor::finding::{CheckOutcome, CheckResult, Finding, Misdeed};
 use crate::doctor::rules;
 use crate::doctor::stage::Stage;
 
@@ -28,7 +28,7 @@ const SCOPES: [(&str, &str); 3] =
     [("chat", "채팅 메시지 조회"), ("donation", "후원 조회"), ("subscription", "구독 조회")];
 
 /// Nothing goes wrong.
-pub async fn clean_run(stage: &mut Stage) -> Judged {
+pub async fn clean_run(stage: &mut Stage) -> CheckResult {
     let channel = stage.channel_id.clone();
     stage.trigger("chat", json!({ "channel": channel, "message": "안녕하세요" })).await?;
     stage.trigger("donation", json!({ "to": channel, "amount": 1000, "message": "후원" })).await?;
@@ -44,11 +44,11 @@ pub async fn clean_run(stage: &mut Stage) -> Judged {
         false => format!("it made {number} calls, and subscribed to {}", events.join(", ")),
     };
     let end = stage.ended();
-    Ok(Judgement::of(found.into_iter().flatten().chain(end), did))
+    Ok(CheckOutcome::of(found.into_iter().flatten().chain(end), did))
 }
 
 /// The access token expires.
-pub async fn token_expiry(stage: &mut Stage) -> Judged {
+pub async fn token_expiry(stage: &mut Stage) -> CheckResult {
     let since = stage.now();
     stage.post("/sandbox/v1/clock", json!({ "advance": ACCESS_TOKEN_ENDS })).await?;
     stage.provoke().await?;
@@ -61,11 +61,14 @@ pub async fn token_expiry(stage: &mut Stage) -> Judged {
     let calls = &stage.exchanges[since..];
     let found =
         [rules::refreshed(calls), rules::reused_refresh_token(calls, 1), rules::hammered(calls, REFUSED_MAX)];
-    Ok(Judgement::of(found.into_iter().flatten(), "it refreshed its tokens, and went on with the new ones"))
+    Ok(CheckOutcome::of(
+        found.into_iter().flatten(),
+        "it refreshed its tokens, and went on with the new ones",
+    ))
 }
 
 /// The answer with the new tokens is lost.
-pub async fn refresh_lost(stage: &mut Stage) -> Judged {
+pub async fn refresh_lost(stage: &mut Stage) -> CheckResult {
     let since = stage.now();
     stage.fault(json!({ "match": { "path": TOKEN_PATH }, "times": 1, "do": { "cut": "after" } })).await?;
     stage.post("/sandbox/v1/clock", json!({ "advance": ACCESS_TOKEN_ENDS })).await?;
@@ -74,7 +77,7 @@ pub async fn refresh_lost(stage: &mut Stage) -> Judged {
         stage.exchanges[since..].iter().filter(|exchange| exchange.refresh_token().is_some()).count()
     };
     if !stage.until(stage.patience, |stage| refreshes(stage) > 0).await? {
-        return Ok(Judgement::NotApplicable("it did not refresh its tokens".to_owned()));
+        return Ok(CheckOutcome::NotApplicable("it did not refresh its tokens".to_owned()));
     }
     stage.watch(WATCHED).await?;
     let calls = &stage.exchanges[since..];
@@ -83,47 +86,75 @@ pub async fn refresh_lost(stage: &mut Stage) -> Judged {
         rules::hammered(calls, REFUSED_MAX_AT_END),
     ];
     let did = format!("it sent the refresh token {} times, and stopped", refreshes(stage));
-    Ok(Judgement::of(found.into_iter().flatten(), did))
+    Ok(CheckOutcome::of(found.into_iter().flatten(), did))
 }
 
 /// The user withdraws the consent.
-pub async fn consent_withdrawn(stage: &mut Stage) -> Judged {
-    let since = stage.now();
+pub async fn consent_withdrawn(stage: &mut Stage) -> CheckResult {
+    stage.look().await?;
+    let (since, printed) = (stage.now(), stage.bot.printed());
     let fields = json!({ "client": stage.client_id, "user": stage.channel_id });
     stage.trigger("revoke-consent", fields).await?;
     stage.provoke().await?;
     stage.watch(WATCHED).await?;
-    Ok(stopped(&stage.exchanges[since..]))
+    let calls = &stage.exchanges[since..];
+    let is_silent = calls.iter().all(Exchange::is_transport);
+    let has_told = stage.bot.ended().is_some() || stage.bot.printed() > printed;
+    match (is_silent && !has_told, stage.events().is_empty()) {
+        (false, _) => Ok(stopped(calls)),
+        // Without a session only its next call tells the bot.
+        (true, true) => Ok(not_called("the consent was withdrawn")),
+        (true, false) => {
+            let saw = "its session had ended, and it made no call, did not end, and printed nothing";
+            Ok(CheckOutcome::failed(Misdeed::DidNotNotice, saw))
+        }
+    }
 }
 
 /// The application loses the scope of an event.
-pub async fn scope_lost(stage: &mut Stage) -> Judged {
-    let since = stage.now();
-    let events = stage.events();
+pub async fn scope_lost(stage: &mut Stage) -> CheckResult {
+    stage.look().await?;
+    let (since, mut events) = (stage.now(), stage.events());
     let Some((event, scope)) = SCOPES.iter().find(|(event, _)| events.contains(*event)) else {
-        return Ok(Judgement::NotApplicable("it is subscribed to no event that has a scope".to_owned()));
+        return Ok(CheckOutcome::NotApplicable("it is subscribed to no event that has a scope".to_owned()));
     };
     stage.trigger("remove-scope", json!({ "client": stage.client_id, "scope": scope })).await?;
     stage.close_sessions().await?;
     stage.watch(WATCHED).await?;
-    Ok(match stopped(&stage.exchanges[since..]) {
-        Judgement::Passed(did) => Judgement::Passed(format!("without the scope of {event} {did}")),
-        failed => failed,
-    })
+    events.remove(*event);
+    let back = |stage: &mut Stage| stage.is_back(since, &events) || stage.bot.ended().is_some();
+    stage.until(stage.patience, back).await?;
+    let CheckOutcome::Passed(did) = stopped(&stage.exchanges[since..]) else {
+        return Ok(stopped(&stage.exchanges[since..]));
+    };
+    let end = stage.ended();
+    let calls = &stage.exchanges[since..];
+    let is_refused = calls.iter().any(|exchange| exchange.status == Some(403));
+    let why = format!("the scope of {event} was lost, and the socket closed");
+    // Without the scope a bot may go on or end. It has to find out first.
+    let found = match end {
+        Some(_) if is_refused => None,
+        Some(end) => Some(end),
+        None => rules::reconnected(&events, calls, &why),
+    };
+    Ok(CheckOutcome::of(found, format!("without the scope of {event} {did}")))
 }
 
-/// The judgement of a bot that should stop.
-fn stopped(calls: &[Exchange]) -> Judgement {
+/// The outcome of a bot that should stop.
+fn stopped(calls: &[Exchange]) -> CheckOutcome {
     let found = [
         rules::hammered(calls, REFUSED_MAX_AT_END),
         rules::reused_refresh_token(calls, LOST_REFRESH_USES_MAX),
     ];
     let refused = calls.iter().filter(|exchange| !exchange.is_success() && !exchange.is_transport()).count();
-    Judgement::of(found.into_iter().flatten(), format!("it made {refused} refused calls within 10 seconds"))
+    CheckOutcome::of(
+        found.into_iter().flatten(),
+        format!("it made {refused} refused calls within 10 seconds"),
+    )
 }
 
 /// A call is answered with 429 and `Retry-After`.
-pub async fn rate_limit(stage: &mut Stage) -> Judged {
+pub async fn rate_limit(stage: &mut Stage) -> CheckResult {
     let since = stage.now();
     let effect = json!({ "status": 429, "retryAfter": RETRY_AFTER.as_secs() });
     stage.fault(json!({ "match": { "path": "/open/v1/*" }, "times": 1, "do": effect })).await?;
@@ -137,11 +168,11 @@ pub async fn rate_limit(stage: &mut Stage) -> Judged {
     let gave_up = gave_up(went_on(stage), "it made no further call after an answer with 429");
     let early = rules::ignored_retry_after(&stage.exchanges[since..], 429, RETRY_AFTER);
     let end = stage.ended();
-    Ok(Judgement::of([early, gave_up, end].into_iter().flatten(), "it waited, and went on"))
+    Ok(CheckOutcome::of([early, gave_up, end].into_iter().flatten(), "it waited, and went on"))
 }
 
 /// Calls are answered with 500.
-pub async fn server_errors(stage: &mut Stage) -> Judged {
+pub async fn server_errors(stage: &mut Stage) -> CheckResult {
     let since = stage.now();
     let rule = json!({ "match": { "path": "/open/v1/*" }, "times": FAILURES, "do": { "status": 500 } });
     stage.fault(rule).await?;
@@ -155,7 +186,7 @@ pub async fn server_errors(stage: &mut Stage) -> Judged {
     let gave_up = gave_up(went_on(stage), "it made no further call after an answer with 500");
     let eager = rules::did_not_back_off(&stage.exchanges[since..]);
     let end = stage.ended();
-    Ok(Judgement::of([eager, gave_up, end].into_iter().flatten(), "it repeated the call after pauses"))
+    Ok(CheckOutcome::of([eager, gave_up, end].into_iter().flatten(), "it repeated the call after pauses"))
 }
 
 /// Whether a call succeeded after the last one with this status.
@@ -170,6 +201,6 @@ fn gave_up(went_on: bool, saw: &str) -> Option<Finding> {
     (!went_on).then(finding)
 }
 
-fn not_called(after: &str) -> Judgement {
-    Judgement::NotApplicable(format!("it made no call after {after}"))
+fn not_called(after: &str) -> CheckOutcome {
+    CheckOutcome::NotApplicable(format!("it made no call after {after}"))
 }

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::doctor::finding::{Finding, Judged, Judgement};
+use crate::doctor::exchange::Exchange;
+use crate::doctor::finding::{CheckOutcome, CheckResult, Finding};
 use crate::doctor::rules;
 use crate::doctor::stage::Stage;
 use crate::failure::CommandFailure;
@@ -21,10 +22,27 @@ const GO_ON: [&str; 8] = [
     "gap",
     "internal_error",
 ];
+/// Those after which it does not go on by itself. A bot whose library hides the reason comes back once.
+const STAY_AWAY: [&str; 3] = ["evicted", "revoked", "over_limit"];
+/// Those that a mistake of the client causes.
+const OWN_MISTAKES: [&str; 8] = [
+    "connect_timeout",
+    "protocol_error",
+    "invalid_utf8",
+    "message_too_big",
+    "packet_flood",
+    "namespace_flood",
+    "upgrade_failed",
+    "poll_conflict",
+];
+/// How long a bot may take to come back, where it need not.
+const RETURN_WITHIN: Duration = Duration::from_secs(4);
 /// How long the service is away when it starts again.
 const AWAY: Duration = Duration::from_secs(2);
 /// Longer than interval and timeout of the pings together: 25 and 60 seconds.
 const PINGS_END: Duration = Duration::from_secs(95);
+/// The same for fast pings.
+const FAST_PINGS_END: Duration = Duration::from_secs(10);
 /// How late SYSTEM `connected` is.
 const LATE: &str = "3s";
 /// How long a bot is watched that is back.
@@ -36,58 +54,96 @@ const CAME_BACK: &str = "it connected with a new session URL, and subscribed aga
 type Found = Result<Vec<Finding>, CommandFailure>;
 
 /// The socket closes, with one reason after the other.
-pub async fn closed(stage: &mut Stage) -> Judged {
+pub async fn closed(stage: &mut Stage) -> CheckResult {
     for reason in GO_ON {
         let (since, events) = begin(stage).await?;
+        let frames = stage.frames.len();
         stage.close_sessions_as(reason).await?;
         let why = format!("the socket closed with the reason {reason}");
-        let found = comes_back(stage, since, &events, stage.patience * 2, &why).await?;
+        let mut found = comes_back(stage, since, &events, stage.patience * 2, &why).await?;
+        found.extend(rules::came_back_at_once(&stage.exchanges[since..], &stage.frames[frames..]));
         if !found.is_empty() {
-            return Ok(Judgement::Failed(found));
+            return Ok(CheckOutcome::Failed(found));
         }
     }
-    Ok(Judgement::Passed(format!("after each of {} reasons {CAME_BACK}", GO_ON.len())))
+    Ok(CheckOutcome::Passed(format!("after each of {} reasons {CAME_BACK}", GO_ON.len())))
+}
+
+/// The socket closes, with one reason after the other after which a bot does not go on by itself.
+pub async fn evicted(stage: &mut Stage) -> CheckResult {
+    need_not_go_on(stage, &STAY_AWAY).await
+}
+
+/// The socket closes, with one reason after the other that a mistake of the client causes.
+pub async fn own_mistake(stage: &mut Stage) -> CheckResult {
+    need_not_go_on(stage, &OWN_MISTAKES).await
+}
+
+/// A bot may stay away, end, or come back: once for each reason, after a pause, and with every event.
+async fn need_not_go_on(stage: &mut Stage, reasons: &[&str]) -> CheckResult {
+    for reason in reasons {
+        let (since, events) = begin(stage).await?;
+        let frames = stage.frames.len();
+        stage.close_sessions_as(reason).await?;
+        let has_begun = |stage: &mut Stage| stage.exchanges[since..].iter().any(Exchange::is_return);
+        if !stage.until(RETURN_WITHIN, has_begun).await? {
+            return Ok(CheckOutcome::Passed(format!("after {reason} it stayed away")));
+        }
+        let why = format!("the socket closed with the reason {reason}");
+        let mut found = comes_back(stage, since, &events, stage.patience * 2, &why).await?;
+        let (calls, frames) = (&stage.exchanges[since..], &stage.frames[frames..]);
+        found.extend(rules::came_back_at_once(calls, frames));
+        found.extend(rules::connected_twice(calls));
+        if !found.is_empty() {
+            return Ok(CheckOutcome::Failed(found));
+        }
+    }
+    Ok(CheckOutcome::Passed(format!(
+        "after each of {} reasons it came back once, after a pause",
+        reasons.len()
+    )))
 }
 
 /// The connection is lost without a goodbye.
-pub async fn lost(stage: &mut Stage) -> Judged {
+pub async fn lost(stage: &mut Stage) -> CheckResult {
     let (since, events) = begin(stage).await?;
     stage.cut_connections(false).await?;
     let found = comes_back(stage, since, &events, stage.patience * 2, "the connection was lost").await?;
-    Ok(Judgement::of(found, CAME_BACK))
+    Ok(CheckOutcome::of(found, CAME_BACK))
 }
 
 /// Nothing passes the connection any more.
-pub async fn silent(stage: &mut Stage) -> Judged {
+pub async fn silent(stage: &mut Stage) -> CheckResult {
     let (since, events) = begin(stage).await?;
     stage.cut_connections(true).await?;
-    let limit = PINGS_END + stage.patience;
+    let pings = if stage.equipment.fast_pings { FAST_PINGS_END } else { PINGS_END };
+    let limit = pings + stage.patience;
     let found = comes_back(stage, since, &events, limit, "no ping was answered any more").await?;
-    Ok(Judgement::of(found, CAME_BACK))
+    Ok(CheckOutcome::of(found, CAME_BACK))
 }
 
 /// The service stops, and starts again.
-pub async fn restart(stage: &mut Stage) -> Judged {
+pub async fn restart(stage: &mut Stage) -> CheckResult {
     let (since, events) = begin(stage).await?;
     stage.restart(AWAY).await?;
     let found =
         comes_back(stage, since, &events, stage.patience * 2, "the service was started again").await?;
-    Ok(Judgement::of(found, CAME_BACK))
+    Ok(CheckOutcome::of(found, CAME_BACK))
 }
 
 /// SYSTEM `connected` is late.
-pub async fn late_connected(stage: &mut Stage) -> Judged {
+pub async fn late_connected(stage: &mut Stage) -> CheckResult {
     let (since, events) = begin(stage).await?;
     system_fault(stage, "SYSTEM/connected", json!({ "late": LATE })).await?;
     stage.close_sessions().await?;
     let why = "SYSTEM `connected` came late";
     let mut found = comes_back(stage, since, &events, stage.patience * 2, why).await?;
     found.extend(rules::subscribed_early(&stage.exchanges[since..], &stage.frames));
-    Ok(Judgement::of(found, "it waited for SYSTEM `connected` before it subscribed"))
+    Ok(CheckOutcome::of(found, "it waited for SYSTEM `connected` before it subscribed"))
 }
 
 /// Every SYSTEM message comes twice.
-pub async fn doubled_system(stage: &mut Stage) -> Judged {
+pub async fn doubled_system(stage: &mut Stage) -> CheckResult {
     let (since, events) = begin(stage).await?;
     system_fault(stage, "SYSTEM", json!({ "duplicate": true })).await?;
     stage.close_sessions().await?;
@@ -96,11 +152,11 @@ pub async fn doubled_system(stage: &mut Stage) -> Judged {
     stage.watch(WATCHED).await?;
     let calls = &stage.exchanges[since..];
     found.extend([rules::subscribed_twice(calls), rules::connected_twice(calls)].into_iter().flatten());
-    Ok(Judgement::of(found, "it handled a doubled message once"))
+    Ok(CheckOutcome::of(found, "it handled a doubled message once"))
 }
 
 /// Many events come at once.
-pub async fn storm(stage: &mut Stage) -> Judged {
+pub async fn storm(stage: &mut Stage) -> CheckResult {
     begin(stage).await?;
     let frames = stage.frames.len();
     let (rate, duration) = STORM;
@@ -108,11 +164,12 @@ pub async fn storm(stage: &mut Stage) -> Judged {
     stage.trigger("storm", fields).await?;
     stage.watch(WATCHED).await?;
     let found = [rules::fell_behind(&stage.frames[frames..]), stage.ended()];
-    Ok(Judgement::of(found.into_iter().flatten(), "its session stayed open"))
+    Ok(CheckOutcome::of(found.into_iter().flatten(), "its session stayed open"))
 }
 
 async fn system_fault(stage: &Stage, event: &str, effect: Value) -> Result<(), CommandFailure> {
-    stage.fault(json!({ "match": { "event": event, "clientId": stage.client_id }, "do": effect })).await
+    let rule = json!({ "match": { "event": event, "clientId": stage.client_id }, "do": effect });
+    stage.fault(rule).await.map(drop)
 }
 
 /// Where the calls of a check begin, and the events that the bot has subscribed to.

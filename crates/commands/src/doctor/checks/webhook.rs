@@ -5,50 +5,69 @@ use std::time::Duration;
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::doctor::finding::{Finding, Judged, Judgement, Misdeed};
-use crate::doctor::forged::{Forger, Forgery};
+use crate::doctor::finding::{CheckOutcome, CheckResult, Finding, Misdeed};
 use crate::doctor::stage::Stage;
 use crate::failure::CommandFailure;
 
 /// A campaign of the seeded world, and a reward that can be claimed at once.
-const CLAIM: (&str, &str, &str) = ("first-voyage", "sail", "nuri");
+const CLAIM: (&str, &str) = ("first-voyage", "sail");
+/// The viewer of the good message.
+const VIEWER: &str = "nuri";
+/// What is tampered with in the other messages, and their viewers.
+const TAMPERED: [(&str, &str, Misdeed, &str); 3] = [
+    ("signature", "mina", Misdeed::AcceptedBadSignature, "with a wrong signature"),
+    ("body", "dal", Misdeed::AcceptedBadSignature, "with another body than the signed one"),
+    ("timestamp", "gureum", Misdeed::AcceptedOldTimestamp, "signed ten minutes ago"),
+];
 /// How long the first message and its first repetition take, which comes after five seconds.
 const DELIVERED_MAX: Duration = Duration::from_secs(15);
+/// How long an attempt and its record take.
+const ATTEMPT_MAX: Duration = Duration::from_secs(15);
 /// The pause between two looks at the message.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
-/// A good message is accepted, and forged ones are refused.
-pub async fn forged(stage: &mut Stage) -> Judged {
+/// A good message is accepted. Those that rules have tampered with are refused.
+pub async fn tampered(stage: &mut Stage) -> CheckResult {
     let Some(receiver) = stage.receiver.clone() else {
-        return Ok(Judgement::NotApplicable("it has no webhook receiver".to_owned()));
+        return Ok(CheckOutcome::NotApplicable("it has no webhook receiver".to_owned()));
     };
-    let (campaign, reward, viewer) = CLAIM;
-    let fields = json!({ "campaign": campaign, "reward": reward, "viewer": viewer });
-    let claim = stage.trigger("claim", fields).await?;
+    claim(stage, VIEWER).await?;
     match delivered(stage).await? {
         Delivered::Yes => {}
         Delivered::NotReached(why) => {
             let saw = format!("its receiver at {} gave no answer: {why}", receiver.url);
-            return Ok(Judgement::failed(Misdeed::NotListening, saw));
+            return Ok(CheckOutcome::failed(Misdeed::NotListening, saw));
         }
         Delivered::Refused(status) => {
             let saw = format!("it answered a good message with {status}");
-            return Ok(Judgement::failed(Misdeed::RefusedGoodMessage, saw));
+            return Ok(CheckOutcome::failed(Misdeed::RefusedGoodMessage, saw));
         }
     }
-    let forger = Forger::new(&receiver.url, &receiver.secret)?;
     let mut found = Vec::new();
-    for (forgery, misdeed, what) in [
-        (Forgery::Signature, Misdeed::AcceptedBadSignature, "signed with another secret"),
-        (Forgery::Body, Misdeed::AcceptedBadSignature, "with another body than the signed one"),
-        (Forgery::Timestamp, Misdeed::AcceptedOldTimestamp, "signed ten minutes ago"),
-    ] {
-        if let Some(status @ 200..=299) = forger.send(forgery, &claim_data(&claim)).await {
-            let saw = format!("it answered with {status} to a message {what}");
-            found.push(Finding { misdeed, saw, records: Vec::new() });
+    for (part, viewer, misdeed, what) in TAMPERED {
+        let rule = json!({ "match": { "webhook": stage.client_id }, "times": 1, "do": { "tamper": part } });
+        let rule = stage.fault(rule).await?["id"].take();
+        claim(stage, viewer).await?;
+        let record = stage.expect("delivery", json!({ "fault": rule }), ATTEMPT_MAX).await?;
+        if let Some(status @ 200..=299) = record["status"].as_u64() {
+            let saw = format!("it answered with {status} to a message {what} (--tamper {part})");
+            found.push(Finding { misdeed, saw, records: vec![line(&record, status)] });
         }
     }
-    Ok(Judgement::of(found, "it accepted a good message, and refused three forged ones"))
+    Ok(CheckOutcome::of(found, "it accepted a good message, and refused three that were tampered with"))
+}
+
+/// A viewer claims the reward, so that the receiver gets a message.
+async fn claim(stage: &Stage, viewer: &str) -> Result<(), CommandFailure> {
+    let (campaign, reward) = CLAIM;
+    let fields = json!({ "campaign": campaign, "reward": reward, "viewer": viewer });
+    stage.trigger("claim", fields).await.map(drop)
+}
+
+/// A line for a report.
+fn line(record: &Value, status: u64) -> String {
+    let text = |name: &str| record[name].as_str().unwrap_or_default();
+    format!("record {}  {}  delivery {} {status}", record["mark"], text("at"), text("messageId"))
 }
 
 /// What became of the good message.
@@ -80,14 +99,5 @@ async fn delivered(stage: &Stage) -> Result<Delivered, CommandFailure> {
         None => {
             Delivered::NotReached(attempt["failure"].as_str().unwrap_or("no attempt was made").to_owned())
         }
-    })
-}
-
-/// The data of a message about another claim.
-fn claim_data(claim: &Value) -> Value {
-    let (campaign, reward, _) = CLAIM;
-    json!({
-        "claimId": "forged", "campaignId": campaign, "rewardId": reward, "channelId": claim["channelId"],
-        "fulfillmentState": "CLAIMED",
     })
 }

@@ -13,17 +13,22 @@ async fn fault(sandbox: &Sandbox, words: &str) -> CommandOutput {
     run(command).await
 }
 
-async fn json_of(sandbox: &Sandbox, words: &str) -> Value {
-    let output = fault(sandbox, &format!("{words} --json")).await;
+/// The output of a command that succeeds.
+async fn text_of(sandbox: &Sandbox, words: &str) -> String {
+    let output = fault(sandbox, words).await;
     assert!(output.status.success(), "{words}: {}", output.stderr);
-    serde_json::from_str(&output.stdout).expect("JSON")
+    output.stdout
+}
+
+async fn json_of(sandbox: &Sandbox, words: &str) -> Value {
+    serde_json::from_str(&text_of(sandbox, &format!("{words} --json")).await).expect("JSON")
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn rules_are_added_listed_and_removed_by_command() {
     let folder = tempfile::tempdir().expect("a folder");
     let sandbox = Sandbox::start(folder.path(), &[]).await;
-    assert_eq!(fault(&sandbox, "").await.stdout, "no rules\n");
+    assert_eq!(text_of(&sandbox, "").await, "no rules\n");
     let added = json_of(&sandbox, "add --path /open/v1/* --status 429 --retry-after 5 --times 1").await;
     assert_eq!(
         (&added["match"], &added["times"], &added["do"]),
@@ -38,13 +43,10 @@ async fn rules_are_added_listed_and_removed_by_command() {
     connection.begin(&Request::get("/open/v1/users/me").bearer(&token)).await;
     assert_eq!(connection.read_response(false).await.expect("an answer").status, 429);
     let line = "fault-1  hits 1  retryAfter=5 status=429  when path=/open/v1/*  times 1\n";
-    assert_eq!(fault(&sandbox, "list").await.stdout, line);
+    assert_eq!(text_of(&sandbox, "list").await, line);
 
-    let late = fault(&sandbox, "add --event SYSTEM/subscribed --user haneul --late 5s").await;
-    assert_eq!(
-        late.stdout,
-        "fault-2  hits 0  late=5000ms  when event=SYSTEM/subscribed user=streamer-haneul\n"
-    );
+    let late = text_of(&sandbox, "add --event SYSTEM/subscribed --user haneul --late 5s").await;
+    assert_eq!(late, "fault-2  hits 0  late=5000ms  when event=SYSTEM/subscribed user=streamer-haneul\n");
     for (words, effect) in [
         ("--drop --probability 0.5 --seed 7 --channel haneul", json!({ "drop": true })),
         ("--event CHAT --cut after", json!({ "cut": "after" })),
@@ -56,9 +58,9 @@ async fn rules_are_added_listed_and_removed_by_command() {
     ] {
         assert_eq!(json_of(&sandbox, &format!("add {words}")).await["do"], effect, "{words}");
     }
-    assert_eq!(fault(&sandbox, "remove fault-1 fault-2").await.stdout, "removed fault-1, fault-2\n");
+    assert_eq!(text_of(&sandbox, "remove fault-1 fault-2").await, "removed fault-1, fault-2\n");
     assert_eq!(json_of(&sandbox, "list").await["data"].as_array().map(Vec::len), Some(7));
-    fault(&sandbox, "reset").await;
+    text_of(&sandbox, "reset").await;
     assert_eq!(json_of(&sandbox, "list").await, json!({ "data": [] }));
 
     for (words, code, told) in [

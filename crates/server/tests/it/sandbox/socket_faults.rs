@@ -123,7 +123,8 @@ async fn a_reordered_message_without_a_next_one_is_sent_after_two_seconds() {
     let begun = Clock::system();
     say(&sandbox, &["alone"]).await;
     assert_eq!(heard(&mut socket, "alone").await, ["alone"]);
-    assert!(begun.monotonic() >= Duration::from_secs(2), "{:?}", begun.monotonic());
+    let took = begun.monotonic();
+    assert!((Duration::from_secs(2)..Duration::from_secs(10)).contains(&took), "{took:?}");
     // The next messages are a pair of their own.
     say(&sandbox, &["one", "two"]).await;
     assert_eq!(heard(&mut socket, "one").await, ["two", "one"]);
