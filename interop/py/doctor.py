@@ -178,9 +178,9 @@ def published(suite):
         return check
 
     command, environment = node("interop/js/doctor_buzzk.js")
-    buzzk = lambda: doctor(command, "--profile", "observed", "--timeout", "12", fast=AT_ONCE, **environment)
+    buzzk = lambda: doctor(command, "--profile", "observed", "--timeout", "10", fast=AT_ONCE, **environment)
     bot = [PYTHON, ROOT / "interop" / "py" / "doctor_chzzkpy.py"]
-    chzzkpy = lambda: doctor(bot, "--profile", "observed", "--timeout", "12", fast=AT_ONCE)
+    chzzkpy = lambda: doctor(bot, "--profile", "observed", "--timeout", "10", fast=AT_ONCE)
     all_of(
         suite,
         [
