@@ -20,7 +20,7 @@ pub struct LogsOptions {
     #[arg(long, short)]
     follow: bool,
 
-    /// Only records of this kind: request, event, frame, delivery, due, clock, trigger or fault.
+    /// Only records of this kind: request, event, frame, delivery, mail, due, clock, trigger or fault.
     #[arg(long, value_name = "KIND")]
     kind: Option<String>,
 

@@ -40,19 +40,22 @@ pub enum QuotaName {
     SessionUrls,
     /// Chat messages of a user.
     ChatSend,
+    /// Registrations of a network address, and its requests for links to a new password.
+    Accounts,
     /// Requests of a network address without a known caller.
     Address,
 }
 
 impl QuotaName {
     /// Every quota.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Client,
         Self::User,
         Self::Token,
         Self::Failures,
         Self::SessionUrls,
         Self::ChatSend,
+        Self::Accounts,
         Self::Address,
     ];
 
@@ -65,6 +68,7 @@ impl QuotaName {
             Self::Failures => "failures",
             Self::SessionUrls => "session-urls",
             Self::ChatSend => "chat-send",
+            Self::Accounts => "accounts",
             Self::Address => "address",
         }
     }

@@ -40,6 +40,12 @@ pub enum Counted {
     SlowedAccount,
     /// Wrong passwords of an account from a known address.
     KnownPlace,
+    /// Wrong passwords of a signed-in person, on the pages of the account.
+    Confirmations,
+    /// Registrations of a network address.
+    Registrations,
+    /// Requested password resets of a network address.
+    PasswordResets,
     /// Wrong operator keys from a network address.
     OperatorKeys,
     /// Session URLs of a caller.
@@ -60,12 +66,14 @@ impl Counted {
             Self::SessionUrls => QuotaName::SessionUrls,
             Self::ChatSend => QuotaName::ChatSend,
             Self::Unknown => QuotaName::Address,
+            Self::Registrations | Self::PasswordResets => QuotaName::Accounts,
             Self::Exchanges
             | Self::ClientSecrets
             | Self::SignIns
             | Self::Account
             | Self::SlowedAccount
             | Self::KnownPlace
+            | Self::Confirmations
             | Self::OperatorKeys => QuotaName::Failures,
         }
     }
@@ -80,9 +88,10 @@ impl Counted {
             | Self::Exchanges
             | Self::SessionUrls
             | Self::ChatSend
-            | Self::KnownPlace => false,
+            | Self::KnownPlace
+            | Self::Confirmations => false,
             Self::ClientSecrets | Self::SignIns | Self::Account | Self::SlowedAccount => true,
-            Self::OperatorKeys | Self::Unknown => true,
+            Self::OperatorKeys | Self::Unknown | Self::Registrations | Self::PasswordResets => true,
         }
     }
 }

@@ -5,18 +5,51 @@
 //! anybody, `Person` for somebody who is signed in, `Posted` and `PostedBy` for their forms. A form answers
 //! with a redirect and a notice, or with itself and what is wrong at its fields (422).
 
+mod account;
+mod code;
+mod forms;
 mod landing;
+mod register;
+mod reset_password;
 mod sign_in;
+mod two_factor;
 
 use axum::routing::{get, post};
-use web::{Router, SIGN_IN, SIGN_OUT, Web};
+use web::{Router, SIGN_IN, SIGN_IN_CODE, SIGN_OUT, Web};
+
+use crate::account::{ACCOUNT, DELETE, EMAIL, PASSWORD};
+use crate::register::REGISTER;
+use crate::reset_password::RESET_PASSWORD;
+use crate::two_factor::{BEGIN, CODES, CONFIRM, OFF, TWO_FACTOR};
 
 /// The landing page.
 const LANDING: &str = "/";
 
 /// The paths of the pages, with their methods, for the metrics.
-pub const PATHS: &[(&str, &str)] =
-    &[(LANDING, "GET"), (SIGN_IN, "GET"), (SIGN_IN, "POST"), (SIGN_OUT, "POST")];
+pub const PATHS: &[(&str, &str)] = &[
+    (LANDING, "GET"),
+    (SIGN_IN, "GET"),
+    (SIGN_IN, "POST"),
+    (SIGN_OUT, "POST"),
+    (SIGN_IN_CODE, "GET"),
+    (SIGN_IN_CODE, "POST"),
+    (REGISTER, "GET"),
+    (REGISTER, "POST"),
+    (RESET_PASSWORD, "GET"),
+    (RESET_PASSWORD, "POST"),
+    (ACCOUNT, "GET"),
+    (EMAIL, "GET"),
+    (EMAIL, "POST"),
+    (PASSWORD, "GET"),
+    (PASSWORD, "POST"),
+    (DELETE, "GET"),
+    (DELETE, "POST"),
+    (TWO_FACTOR, "GET"),
+    (BEGIN, "POST"),
+    (CONFIRM, "POST"),
+    (CODES, "POST"),
+    (OFF, "POST"),
+];
 
 /// The routes of the pages.
 pub fn routes() -> Router<Web> {
@@ -24,4 +57,16 @@ pub fn routes() -> Router<Web> {
         .route(LANDING, get(landing::show))
         .route(SIGN_IN, get(sign_in::show).post(sign_in::submit))
         .route(SIGN_OUT, post(sign_in::sign_out))
+        .route(SIGN_IN_CODE, get(code::show).post(code::submit))
+        .route(REGISTER, get(register::show).post(register::submit))
+        .route(RESET_PASSWORD, get(reset_password::show).post(reset_password::submit))
+        .route(ACCOUNT, get(account::show))
+        .route(EMAIL, get(account::show_email).post(account::submit_email))
+        .route(PASSWORD, get(account::show_password).post(account::submit_password))
+        .route(DELETE, get(account::show_delete).post(account::submit_delete))
+        .route(TWO_FACTOR, get(two_factor::show))
+        .route(BEGIN, post(two_factor::begin))
+        .route(CONFIRM, post(two_factor::confirm))
+        .route(CODES, post(two_factor::renew))
+        .route(OFF, post(two_factor::turn_off))
 }

@@ -2,7 +2,7 @@
 
 use axum::http::{HeaderValue, StatusCode, header};
 use web::pages::{SeededPerson, SignInError, SignInPage};
-use web::{PageAnswer, Posted, SIGN_IN, Visitor, try_password};
+use web::{PageAnswer, Posted, SIGN_IN, Visitor, code_page, try_password};
 
 /// Where a sign-in leads without `next`.
 const HOME: &str = "/";
@@ -30,6 +30,9 @@ pub(crate) async fn submit(Posted { visitor, fields }: Posted) -> PageAnswer {
         (login, try_password(web, visitor.request(), login, password).await?)
     };
     match tried {
+        Ok(token) if web.service().awaits_code(&token).await? => {
+            visitor.signed_in(&token, &code_page(&next(&visitor))).await
+        }
         Ok(token) => visitor.signed_in(&token, &next(&visitor)).await,
         Err(error) => page(&visitor, login, Some(error)).await,
     }
@@ -66,6 +69,7 @@ async fn page(visitor: &Visitor, login: &str, error: Option<SignInError>) -> Pag
         login,
         error,
         people: &people.collect::<Vec<_>>(),
+        has_registration: web.service().account_settings().registration,
     };
     let mut response = visitor.page_alone(&page)?;
     if let Some(seconds) = error.and_then(SignInError::retry_after_seconds) {

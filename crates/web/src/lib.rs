@@ -5,6 +5,7 @@
 //! service does the work, and `envelope.rs` writes the answer. A handler gets its caller only from an
 //! extractor, so no handler can forget a scope.
 
+mod account_forms;
 mod app;
 mod assets;
 mod auth;
@@ -36,6 +37,7 @@ mod router;
 mod traffic;
 mod visitor;
 
+pub use account_forms::{charge_password_reset, charge_registration, check_guess};
 pub use app::{Served, router};
 pub use auth::try_password;
 pub use axum::Router;
@@ -46,8 +48,10 @@ pub use contract::Security;
 pub use cookies::sign_in_cookie;
 pub use envelope::Failure;
 pub use failures::FailureFigures;
-pub use page_request::PageRequest;
+pub use page_request::{PageRequest, code_page};
 pub use request::{ClientAddress, KeepPlace, RequestId, SecureOrigin};
 pub use router::{Endpoint, endpoints};
 pub use traffic::{DURATION_BOUNDS_US, RouteFigures, STATUS_CLASSES, TrafficFigures};
-pub use visitor::{FormFields, FormTarget, PageAnswer, Person, Posted, PostedBy, SIGN_IN, SIGN_OUT, Visitor};
+pub use visitor::{
+    FormFields, FormTarget, PageAnswer, Person, Posted, PostedBy, SIGN_IN, SIGN_IN_CODE, SIGN_OUT, Visitor,
+};

@@ -1,6 +1,7 @@
 //! A request for a page, and the headers of its answer.
 
 use axum::response::{IntoResponse, Response};
+use domain::application::percent_encode;
 use domain::secret::BrowserToken;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
@@ -170,4 +171,11 @@ pub(crate) fn see_other(location: &str) -> Response {
 fn keep_private(headers: &mut HeaderMap) {
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+}
+
+/// The address of the page that asks for the code of a sign-in's second step, and leads to `next`.
+pub fn code_page(next: &str) -> String {
+    let mut location = "/sign-in/code?next=".to_owned();
+    percent_encode(next, &mut location);
+    location
 }

@@ -70,6 +70,8 @@ pub struct SignInPage<'a> {
     pub error: Option<SignInError>,
     /// The seeded people; empty outside a sandbox.
     pub people: &'a [SeededPerson<'a>],
+    /// Whether people can make accounts by themselves.
+    pub has_registration: bool,
 }
 
 impl SignInPage<'_> {

@@ -21,6 +21,8 @@ use crate::problems::problem_answer;
 
 /// The page that signs people in.
 pub const SIGN_IN: &str = "/sign-in";
+/// The page that asks for the code of a sign-in's second step.
+pub const SIGN_IN_CODE: &str = "/sign-in/code";
 /// The address of the form that signs people out.
 pub const SIGN_OUT: &str = "/sign-out";
 
@@ -159,6 +161,16 @@ impl Visitor {
     /// As [`page`](Self::page).
     pub fn form_again(&self, page: &impl Template) -> PageAnswer {
         let mut response = self.page(page)?;
+        *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
+        Ok(response)
+    }
+
+    /// As [`form_again`](Self::form_again), for a page that stands for itself.
+    ///
+    /// # Errors
+    /// As [`page`](Self::page).
+    pub fn form_again_alone(&self, page: &impl Template) -> PageAnswer {
+        let mut response = self.page_alone(page)?;
         *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
         Ok(response)
     }

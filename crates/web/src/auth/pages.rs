@@ -47,6 +47,7 @@ impl Pages<'_> {
             login,
             error,
             people,
+            has_registration: self.web.service().account_settings().registration,
         };
         let mut response = self.page(page.render()?, request, browser);
         if let Some(retry_after_seconds) = error.and_then(SignInError::retry_after_seconds) {

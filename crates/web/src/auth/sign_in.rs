@@ -21,7 +21,7 @@ use crate::contract::routes::DescribeInput;
 use crate::contract::{Operation, Summary};
 use crate::input::shape::{Shape, non_empty_text, one_of, optional, required, text};
 use crate::input::{Pairs, read_body};
-use crate::page_request::{PageRequest, see_other};
+use crate::page_request::{PageRequest, code_page, see_other};
 use crate::pages::{Lang, PageProblem, SeededPerson, SignInError};
 
 /// People that the sandbox's sign-in page lists.
@@ -158,8 +158,8 @@ impl Visit<'_> {
         Ok(self.web.service().sign_in_request(client_id, redirect_uri, state).await??)
     }
 
-    /// The consent page with a new browser token. The new token replaces the old one, so a token planted in
-    /// the browser earlier is worthless.
+    /// The consent page with a new browser token, or the page of the second step. The new token replaces the
+    /// old one, so a token planted in the browser earlier is worthless.
     async fn signed_in(
         &self,
         request: &SignInRequest,
@@ -167,7 +167,13 @@ impl Visit<'_> {
         token: BrowserToken,
     ) -> Result<Response, Stop> {
         self.web.service().sign_out(&before.token).await?;
-        self.pages().consent(request, &Browser::with(self.web, token, true).await?)
+        let browser = Browser::with(self.web, token, true).await?;
+        if browser.person.is_none() {
+            // The sign-in has a second step.
+            let location = code_page(&self.request.path_and_query());
+            return Ok(self.request.redirect(&location, None, Some(&browser.token)));
+        }
+        self.pages().consent(request, &browser)
     }
 
     /// Signs the browser out. The sign-in page then comes with a new token, without a person.

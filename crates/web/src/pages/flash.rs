@@ -7,16 +7,34 @@ use super::Lang;
 pub enum Flash {
     /// The person signed out.
     SignedOut,
+    /// The password was changed.
+    PasswordChanged,
+    /// The e-mail address was changed.
+    EmailChanged,
+    /// The second step of the sign-in is off.
+    TwoFactorOff,
+    /// The account was deleted.
+    AccountDeleted,
 }
 
 impl Flash {
     /// Every notice.
-    pub const ALL: [Self; 1] = [Self::SignedOut];
+    pub const ALL: [Self; 5] = [
+        Self::SignedOut,
+        Self::PasswordChanged,
+        Self::EmailChanged,
+        Self::TwoFactorOff,
+        Self::AccountDeleted,
+    ];
 
     /// The value of the cookie.
     pub const fn code(self) -> &'static str {
         match self {
             Self::SignedOut => "signed-out",
+            Self::PasswordChanged => "password-changed",
+            Self::EmailChanged => "email-changed",
+            Self::TwoFactorOff => "two-factor-off",
+            Self::AccountDeleted => "account-deleted",
         }
     }
 
@@ -29,6 +47,10 @@ impl Flash {
     pub const fn text(self, lang: Lang) -> &'static str {
         match self {
             Self::SignedOut => lang.pick("로그아웃했습니다.", "You are signed out."),
+            Self::PasswordChanged => lang.pick("비밀번호를 바꿨습니다.", "Your password is changed."),
+            Self::EmailChanged => lang.pick("이메일을 바꿨습니다.", "Your e-mail address is changed."),
+            Self::TwoFactorOff => lang.pick("2단계 인증을 껐습니다.", "The second step is off."),
+            Self::AccountDeleted => lang.pick("계정을 삭제했습니다.", "Your account is deleted."),
         }
     }
 }

@@ -159,7 +159,8 @@ impl<'a> Shell<'a> {
 
     /// The links of the menu of a person.
     pub fn account_links(&self) -> Vec<NavigationLink> {
-        Vec::new()
+        let href = "/account";
+        vec![NavigationLink { href, label: self.lang.pick("내 계정", "Your account"), is_here: false }]
     }
 
     /// The links of the footer.

@@ -59,6 +59,7 @@ fn sign_in<'a>(lang: Lang, error: Option<SignInError>) -> SignInPage<'a> {
         login: "",
         error,
         people: &PEOPLE,
+        has_registration: true,
     }
 }
 

@@ -17,6 +17,8 @@ pub struct Texts {
     pub login: &'static str,
     pub password: &'static str,
     pub sign_in_button: &'static str,
+    pub forgotten: &'static str,
+    pub register: &'static str,
     pub people: &'static str,
     pub people_note: &'static str,
 
@@ -55,6 +57,8 @@ pub const KO: Texts = Texts {
     login: "아이디",
     password: "비밀번호",
     sign_in_button: "로그인",
+    forgotten: "비밀번호를 잊었습니다",
+    register: "계정 만들기",
     people: "샌드박스 계정으로 바로 로그인",
     people_note: "이 서버는 개발용입니다. 아래 계정은 모두 가상의 계정입니다.",
 
@@ -93,6 +97,8 @@ pub const EN: Texts = Texts {
     login: "Username",
     password: "Password",
     sign_in_button: "Sign in",
+    forgotten: "I forgot my password",
+    register: "Make an account",
     people: "Sign in with a sandbox account",
     people_note: "This server is for development. All accounts below are made up.",
 

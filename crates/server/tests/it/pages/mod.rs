@@ -1,5 +1,6 @@
 //! The pages for people, besides those of an application's sign-in.
 
+mod accounts;
 mod brand;
 mod landing;
 mod sign_in;

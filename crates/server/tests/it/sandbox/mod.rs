@@ -14,6 +14,7 @@ mod faults;
 mod frames;
 mod listen;
 mod lost_answers;
+mod mail;
 mod networks;
 mod recording;
 mod scenario;

@@ -1,0 +1,251 @@
+//! `/account`: the account of a signed-in person, and its forms: e-mail address, password, removal.
+
+use askama::Template;
+use service::accounts::AccountDetails;
+use web::pages::{Area, FieldErrors, Flash, Lang, Shell, filters};
+use web::{FormFields, FormTarget, PageAnswer, Person, PostedBy, check_guess};
+
+use crate::forms::at_field;
+use crate::register::password_hint;
+
+/// The overview.
+pub(crate) const ACCOUNT: &str = "/account";
+/// The form of the e-mail address.
+pub(crate) const EMAIL: &str = "/account/email";
+/// The form of the password.
+pub(crate) const PASSWORD: &str = "/account/password";
+/// The form that removes the account.
+pub(crate) const DELETE: &str = "/account/delete";
+
+#[derive(Template)]
+#[template(path = "site/account.html")]
+struct AccountPage<'a> {
+    shell: Shell<'a>,
+    t: &'static AccountTexts,
+    account: AccountDetails,
+}
+
+impl AccountPage<'_> {
+    fn title(&self) -> &'static str {
+        self.t.title
+    }
+}
+
+/// `GET /account`.
+pub(crate) async fn show(person: Person) -> PageAnswer {
+    let visitor = &person.visitor;
+    let account = visitor.web().service().account(&person.channel_id).await?;
+    let shell = visitor.shell(Area::Elsewhere);
+    visitor.page(&AccountPage { t: texts(visitor.lang()), shell, account })
+}
+
+/// Which form the page shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum AccountForm {
+    Email,
+    Password,
+    Delete,
+}
+
+#[derive(Template)]
+#[template(path = "site/account_form.html")]
+struct AccountFormPage<'a> {
+    shell: Shell<'a>,
+    t: &'static AccountTexts,
+    kind: AccountForm,
+    form: FormTarget,
+    account: AccountDetails,
+    password_hint: String,
+    errors: FieldErrors,
+}
+
+impl AccountFormPage<'_> {
+    fn title(&self) -> &'static str {
+        match self.kind {
+            AccountForm::Email => self.t.change_email,
+            AccountForm::Password => self.t.change_password,
+            AccountForm::Delete => self.t.delete,
+        }
+    }
+}
+
+impl<'a> AccountFormPage<'a> {
+    async fn new(person: &'a Person, kind: AccountForm) -> Result<Self, service::Error> {
+        let visitor = &person.visitor;
+        let service = visitor.web().service();
+        let action = match kind {
+            AccountForm::Email => EMAIL,
+            AccountForm::Password => PASSWORD,
+            AccountForm::Delete => DELETE,
+        };
+        Ok(Self {
+            t: texts(visitor.lang()),
+            shell: visitor.shell(Area::Elsewhere),
+            kind,
+            form: visitor.form(action),
+            account: service.account(&person.channel_id).await?,
+            password_hint: password_hint(visitor.lang(), service.account_settings().password_chars_min),
+            errors: FieldErrors::default(),
+        })
+    }
+}
+
+/// `GET /account/email`.
+pub(crate) async fn show_email(person: Person) -> PageAnswer {
+    person.visitor.page(&AccountFormPage::new(&person, AccountForm::Email).await?)
+}
+
+/// `GET /account/password`.
+pub(crate) async fn show_password(person: Person) -> PageAnswer {
+    person.visitor.page(&AccountFormPage::new(&person, AccountForm::Password).await?)
+}
+
+/// `GET /account/delete`.
+pub(crate) async fn show_delete(person: Person) -> PageAnswer {
+    person.visitor.page(&AccountFormPage::new(&person, AccountForm::Delete).await?)
+}
+
+/// `POST /account/email`.
+pub(crate) async fn submit_email(PostedBy { person, fields }: PostedBy) -> PageAnswer {
+    let (email, password) = (fields.text("email"), fields.text("password"));
+    let service = person.visitor.web().service();
+    let changed = service.change_email(&person.channel_id, password, Some(email));
+    let changed = guessed(&person, changed).await;
+    answer(&person, AccountForm::Email, &fields, changed).await
+}
+
+/// `POST /account/password`.
+pub(crate) async fn submit_password(PostedBy { person, fields }: PostedBy) -> PageAnswer {
+    let visitor = &person.visitor;
+    let passwords = (fields.text("password"), fields.text("newPassword"));
+    let (service, lang) = (visitor.web().service(), visitor.lang());
+    let changed =
+        service.change_password(&person.channel_id, visitor.browser_token(), passwords, lang.into());
+    let changed = guessed(&person, changed).await;
+    answer(&person, AccountForm::Password, &fields, changed).await
+}
+
+/// `POST /account/delete`.
+pub(crate) async fn submit_delete(PostedBy { person, fields }: PostedBy) -> PageAnswer {
+    let (login, password) = (fields.text("login"), fields.text("password"));
+    let service = person.visitor.web().service();
+    let deleted = service.delete_account(&person.channel_id, login, password);
+    let deleted = guessed(&person, deleted).await;
+    answer(&person, AccountForm::Delete, &fields, deleted).await
+}
+
+/// Runs a change that checks the current password, within the limits on guessing.
+pub(crate) async fn guessed<T>(
+    person: &Person,
+    change: impl Future<Output = Result<T, service::Error>>,
+) -> Result<T, service::Error> {
+    let visitor = &person.visitor;
+    check_guess(visitor.web(), visitor.request(), &person.channel_id, change).await
+}
+
+async fn answer(
+    person: &Person,
+    kind: AccountForm,
+    fields: &FormFields,
+    done: Result<(), service::Error>,
+) -> PageAnswer {
+    let visitor = &person.visitor;
+    match (done, kind) {
+        (Ok(()), AccountForm::Email) => Ok(visitor.redirect(ACCOUNT, Some(Flash::EmailChanged))),
+        (Ok(()), AccountForm::Password) => Ok(visitor.redirect(ACCOUNT, Some(Flash::PasswordChanged))),
+        (Ok(()), AccountForm::Delete) => Ok(visitor.redirect("/", Some(Flash::AccountDeleted))),
+        (Err(error), _) => {
+            let errors = at_field(error, visitor.lang())?;
+            let mut page = AccountFormPage { errors, ..AccountFormPage::new(person, kind).await? };
+            if kind == AccountForm::Email {
+                page.account.email = Some(fields.text("email").to_owned());
+            }
+            visitor.form_again(&page)
+        }
+    }
+}
+
+struct AccountTexts {
+    title: &'static str,
+    lead: &'static str,
+    login: &'static str,
+    email: &'static str,
+    no_email: &'static str,
+    change_email: &'static str,
+    email_hint: &'static str,
+    change_password: &'static str,
+    password_lead: &'static str,
+    password: &'static str,
+    new_password: &'static str,
+    two_factor: &'static str,
+    two_factor_on: &'static str,
+    two_factor_off: &'static str,
+    two_factor_set: &'static str,
+    sign_in: &'static str,
+    sign_in_about: &'static str,
+    save: &'static str,
+    delete: &'static str,
+    delete_lead: &'static str,
+    delete_login: &'static str,
+    delete_login_hint: &'static str,
+    back: &'static str,
+}
+
+fn texts(lang: Lang) -> &'static AccountTexts {
+    match lang {
+        Lang::Ko => &KO,
+        Lang::En => &EN,
+    }
+}
+
+const KO: AccountTexts = AccountTexts {
+    title: "내 계정",
+    lead: "로그인과 보안 설정을 관리합니다.",
+    login: "아이디",
+    email: "이메일",
+    no_email: "등록하지 않음. 비밀번호를 잊으면 운영자만 재설정할 수 있습니다.",
+    change_email: "이메일 바꾸기",
+    email_hint: "비밀번호 재설정 링크를 받을 주소입니다. 비워 두면 주소를 지웁니다.",
+    change_password: "비밀번호 바꾸기",
+    password_lead: "바꾸면 다른 브라우저에서 로그아웃됩니다. 연결한 앱은 그대로 남습니다.",
+    password: "현재 비밀번호",
+    new_password: "새 비밀번호",
+    two_factor: "2단계 인증",
+    two_factor_on: "켜짐",
+    two_factor_off: "꺼짐",
+    two_factor_set: "설정",
+    sign_in: "비밀번호",
+    sign_in_about: "로그인할 때와 중요한 설정을 바꿀 때 씁니다.",
+    save: "저장",
+    delete: "계정 삭제",
+    delete_lead: "채널과 채팅, 팔로우, 구독, 앱 연결, 로그인 정보가 모두 삭제되며 되돌릴 수 없습니다. 다른 채널에 남긴 메시지와 후원, 드롭스 보상 기록은 이름 없이 남습니다.",
+    delete_login: "확인을 위해 아이디를 입력해 주세요",
+    delete_login_hint: "이 계정의 아이디:",
+    back: "취소",
+};
+
+const EN: AccountTexts = AccountTexts {
+    title: "Your account",
+    lead: "How you sign in, and how your account is protected.",
+    login: "Username",
+    email: "E-mail address",
+    no_email: "None. If you forget your password, only the operator can help.",
+    change_email: "Change the e-mail address",
+    email_hint: "A link to a new password goes there. Leave it empty to remove the address.",
+    change_password: "Change the password",
+    password_lead: "This signs you out of other browsers. Connected apps stay connected.",
+    password: "Current password",
+    new_password: "New password",
+    two_factor: "Second step",
+    two_factor_on: "On",
+    two_factor_off: "Off",
+    two_factor_set: "Set up",
+    sign_in: "Password",
+    sign_in_about: "For signing in, and for changes that matter.",
+    save: "Save",
+    delete: "Delete the account",
+    delete_lead: "Your channel, its chat, follows, subscriptions, connected apps and your sign-in are deleted for good. Messages in other channels, donations and rewards stay without your name.",
+    delete_login: "Enter your username to confirm",
+    delete_login_hint: "The username of this account:",
+    back: "Cancel",
+};

@@ -1,0 +1,150 @@
+//! `/register`: a new account.
+
+use askama::Template;
+use axum::http::StatusCode;
+use service::accounts::NewAccount;
+use web::pages::{FieldErrors, Lang, Shell, filters};
+use web::{FormTarget, PageAnswer, Posted, Visitor, charge_registration};
+
+use crate::forms::at_field;
+
+/// The address.
+pub(crate) const REGISTER: &str = "/register";
+/// Where a registration leads.
+const HOME: &str = "/account";
+
+#[derive(Template)]
+#[template(path = "site/register.html")]
+struct RegisterPage<'a> {
+    shell: Shell<'a>,
+    t: &'static RegisterTexts,
+    form: Option<FormTarget>,
+    login: &'a str,
+    email: &'a str,
+    channel_name: &'a str,
+    password_hint: String,
+    errors: FieldErrors,
+}
+
+impl RegisterPage<'_> {
+    fn title(&self) -> &'static str {
+        self.t.title
+    }
+}
+
+impl<'a> RegisterPage<'a> {
+    fn new(visitor: &'a Visitor) -> Self {
+        let settings = visitor.web().service().account_settings();
+        Self {
+            t: texts(visitor.lang()),
+            shell: visitor.shell_alone(),
+            form: settings.registration.then(|| visitor.form(REGISTER)),
+            login: "",
+            email: "",
+            channel_name: "",
+            password_hint: password_hint(visitor.lang(), settings.password_chars_min),
+            errors: FieldErrors::default(),
+        }
+    }
+}
+
+/// What a new password needs, as a sentence below its label.
+pub(crate) fn password_hint(lang: Lang, chars_min: usize) -> String {
+    match lang {
+        Lang::Ko => format!("{chars_min}자 이상. 길수록 좋고, 띄어쓰기도 쓸 수 있습니다."),
+        Lang::En => format!("At least {chars_min} characters. Longer is better, and spaces are fine."),
+    }
+}
+
+/// `GET /register`.
+pub(crate) async fn show(visitor: Visitor) -> PageAnswer {
+    if visitor.is_signed_in() {
+        return Ok(visitor.redirect(HOME, None));
+    }
+    let page = RegisterPage::new(&visitor);
+    let is_open = page.form.is_some();
+    let mut response = visitor.page_alone(&page)?;
+    if !is_open {
+        *response.status_mut() = StatusCode::NOT_FOUND;
+    }
+    Ok(response)
+}
+
+/// `POST /register`.
+pub(crate) async fn submit(Posted { visitor, fields }: Posted) -> PageAnswer {
+    let web = visitor.web();
+    charge_registration(web, visitor.request())?;
+    let (login, email, channel_name) =
+        (fields.text("login"), fields.text("email"), fields.text("channelName"));
+    let account = NewAccount {
+        login: login.to_owned(),
+        email: Some(email.to_owned()),
+        channel_name: channel_name.to_owned(),
+        password: fields.text("password").to_owned(),
+    };
+    match web.service().register(account).await {
+        Ok((_, token)) => visitor.signed_in(&token, HOME).await,
+        Err(error) => {
+            let errors = at_field(error, visitor.lang())?;
+            visitor.form_again_alone(&RegisterPage {
+                login,
+                email,
+                channel_name,
+                errors,
+                ..RegisterPage::new(&visitor)
+            })
+        }
+    }
+}
+
+struct RegisterTexts {
+    title: &'static str,
+    lead: &'static str,
+    closed: &'static str,
+    login: &'static str,
+    login_hint: &'static str,
+    channel_name: &'static str,
+    channel_name_hint: &'static str,
+    email: &'static str,
+    email_hint: &'static str,
+    password: &'static str,
+    submit: &'static str,
+    sign_in: &'static str,
+}
+
+fn texts(lang: Lang) -> &'static RegisterTexts {
+    match lang {
+        Lang::Ko => &KO,
+        Lang::En => &EN,
+    }
+}
+
+const KO: RegisterTexts = RegisterTexts {
+    title: "계정 만들기",
+    lead: "계정을 만들면 채널도 함께 생깁니다.",
+    closed: "이 서버에서는 계정을 직접 만들 수 없습니다. 운영자에게 문의해 주세요.",
+    login: "아이디",
+    login_hint: "영문 소문자, 숫자, '.', '_', '-'로 3자에서 32자까지. 로그인할 때만 씁니다.",
+    channel_name: "채널 이름",
+    channel_name_hint: "다른 사람에게 보이는 이름입니다.",
+    email: "이메일 (선택)",
+    email_hint: "비밀번호를 잊었을 때 재설정 링크를 받을 주소입니다.",
+    password: "비밀번호",
+    submit: "계정 만들기",
+    sign_in: "이미 계정이 있습니다",
+};
+
+const EN: RegisterTexts = RegisterTexts {
+    title: "Make an account",
+    lead: "An account comes with a channel.",
+    closed: "Nobody can make an account on this server by themselves. Ask the operator.",
+    login: "Username",
+    login_hint: "3 to 32 small letters, digits, '.', '_' or '-'. Only you see it, when you sign in.",
+    channel_name: "Name of the channel",
+    channel_name_hint: "Others see this name.",
+    email: "E-mail address (optional)",
+    email_hint: "A link to a new password goes there when you forget yours.",
+    password: "Password",
+    submit: "Make the account",
+    sign_in: "I have an account",
+};
