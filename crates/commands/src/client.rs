@@ -30,6 +30,27 @@ pub struct Server {
     tls: Option<Tls>,
 }
 
+/// A request without its host.
+pub struct Call<'p> {
+    /// The method.
+    pub method: Method,
+    /// The path, with its query.
+    pub path: &'p str,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// The body.
+    pub body: Bytes,
+    /// What extends the deadline of 15 seconds.
+    pub patience: Duration,
+}
+
+impl<'p> Call<'p> {
+    /// A request without headers, a body and patience.
+    pub fn new(method: Method, path: &'p str) -> Self {
+        Self { method, path, headers: HeaderMap::new(), body: Bytes::new(), patience: Duration::ZERO }
+    }
+}
+
 /// Why a call failed.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Failure {
@@ -109,21 +130,15 @@ impl Server {
         }
         headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
         let body = Bytes::from(body.map(Value::to_string).unwrap_or_default());
-        self.read(&self.ask(method, path, headers, body, patience).await?)
+        self.read(&self.ask(Call { method, path, headers, body, patience }).await?)
     }
 
-    /// Makes a request, and returns its whole answer. `patience` extends the deadline of 15 seconds.
+    /// Makes a request, and returns its whole answer.
     ///
     /// # Errors
     /// [`Failure::Unreachable`].
-    pub async fn ask(
-        &self,
-        method: Method,
-        path: &str,
-        headers: HeaderMap,
-        body: Bytes,
-        patience: Duration,
-    ) -> Result<Answer, Failure> {
+    pub async fn ask(&self, call: Call<'_>) -> Result<Answer, Failure> {
+        let Call { method, path, headers, body, patience } = call;
         let request = Request::builder().method(method).uri(path).body(Full::new(body));
         let mut request = request.map_err(|error| Failure::Unreachable(error.to_string()))?;
         *request.headers_mut() = headers;

@@ -56,7 +56,7 @@ const MOVE_PATIENCE: Duration = Duration::from_secs(600);
 /// # Errors
 /// [`CommandFailure`].
 pub async fn run(options: &ClockOptions) -> Result<String, CommandFailure> {
-    let target = options.target.find()?;
+    let target = options.target.find().await?;
     let body = match &options.action {
         None | Some(ClockAction::Next) => None,
         Some(ClockAction::Advance { until: Some(what), .. }) => Some(json!({ "until": what })),

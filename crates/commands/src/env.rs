@@ -4,24 +4,16 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use http::Method;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::failure::CommandFailure;
-use crate::target::TargetOptions;
+use crate::user_options::UserOptions;
 
 /// `stagedoor env`
 #[derive(Debug, Args)]
 pub struct EnvOptions {
     #[command(flatten)]
-    target: TargetOptions,
-
-    /// The user, by id, login or channel name. Default: the first person.
-    #[arg(long, value_name = "NAME")]
-    user: Option<String>,
-
-    /// The application, by id or name. Default: the first one.
-    #[arg(long, value_name = "NAME")]
-    client: Option<String>,
+    of: UserOptions,
 
     /// How the settings are written.
     #[arg(long, value_enum, default_value = "dotenv")]
@@ -77,13 +69,11 @@ Examples:
 /// # Errors
 /// [`CommandFailure`].
 pub async fn run(options: &EnvOptions) -> Result<String, CommandFailure> {
-    let EnvOptions { target, user, client, format, prefix } = options;
-    let format = if target.json { Format::Json } else { *format };
-    let target = target.find()?;
-    let given = [("user", user), ("client", client)];
-    let fields = given.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?.into())));
-    let body = Value::Object(fields.collect::<Map<_, _>>());
-    let answer = target.call(Method::POST, "/sandbox/v1/environment", Some(&body), Duration::ZERO).await?;
+    let EnvOptions { of, format, prefix } = options;
+    let format = if of.target.json { Format::Json } else { *format };
+    let target = of.target.find().await?;
+    let answer =
+        target.call(Method::POST, "/sandbox/v1/environment", Some(&of.body()), Duration::ZERO).await?;
     let value = |field: &str| answer[field].as_str().unwrap_or_default().to_owned();
     let settings = SETTINGS.map(|(name, field)| (format!("{prefix}{name}"), value(field)));
     written(format, &settings).map_err(CommandFailure::Failed)

@@ -69,7 +69,7 @@ const PATIENCE: Duration = Duration::from_secs(600);
 /// [`CommandFailure`]; what was expected did not happen.
 pub async fn run(options: &ExpectOptions) -> Result<String, CommandFailure> {
     let body = body(options).map_err(CommandFailure::Usage)?;
-    let target = options.target.find()?;
+    let target = options.target.find().await?;
     let clock = Clock::system();
     let began = clock.monotonic();
     let answer = target.attempt(Method::POST, "/sandbox/v1/expect", Some(&body), PATIENCE).await;

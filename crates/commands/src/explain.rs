@@ -34,7 +34,7 @@ Examples:
 /// # Errors
 /// [`CommandFailure`]; nothing is known of it.
 pub async fn run(options: &ExplainOptions) -> Result<String, CommandFailure> {
-    let target = options.target.find()?;
+    let target = options.target.find().await?;
     let query = form_urlencoded::Serializer::new(String::new()).append_pair("what", &options.what).finish();
     let path = format!("/sandbox/v1/explain?{query}");
     let explanation = target.call(Method::GET, &path, None, Duration::ZERO).await?;

@@ -181,7 +181,7 @@ struct DetailOptions {
 /// # Errors
 /// [`CommandFailure`].
 pub async fn run(options: &FaultOptions) -> Result<String, CommandFailure> {
-    let (target, json) = (options.target.find()?, options.target.json);
+    let (target, json) = (options.target.find().await?, options.target.json);
     let call = async |method, path: &str, body: Option<Value>| {
         target.call(method, path, body.as_ref(), Duration::ZERO).await
     };

@@ -7,6 +7,7 @@
 //! | `secrets` | secrets from an option, the environment or a file |
 //! | `state_file` | the running sandboxes of this user |
 //! | `target` | which server a command talks to |
+//! | `user_options` | which user of which application a command is about |
 //! | `junit` | reports as JUnit XML |
 //! | `recording` | reads the log of a sandbox |
 //! | `hosts_file` | the lines of the fixed hosts in the hosts file |
@@ -59,6 +60,7 @@ mod target;
 pub mod token;
 pub mod trigger;
 pub mod trust;
+pub mod user_options;
 pub mod webhook_listen;
 pub mod world;
 

@@ -42,7 +42,7 @@ const FOLLOW_WITHIN_S: u64 = 20;
 /// # Errors
 /// [`CommandFailure`].
 pub async fn run(options: &LogsOptions) -> Result<(), CommandFailure> {
-    let target = options.target.find()?;
+    let target = options.target.find().await?;
     let mut fixed = options.kind.iter().map(|kind| ("kind".to_owned(), kind.clone())).collect::<Vec<_>>();
     for condition in &options.conditions {
         fixed.push(parse_condition(condition).map_err(CommandFailure::Usage)?);

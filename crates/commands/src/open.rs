@@ -50,7 +50,7 @@ const OPENERS: [(&str, &[&str]); 4] =
 /// # Errors
 /// [`CommandFailure`].
 pub async fn run(options: &OpenOptions) -> Result<String, CommandFailure> {
-    let target = options.target.find()?;
+    let target = options.target.find().await?;
     let base = target.server().base();
     let url = match options.page {
         Page::Console => format!("{base}/"),

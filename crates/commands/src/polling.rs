@@ -11,7 +11,7 @@ use socketio::packet::{Kind, SocketPacketRef};
 use socketio::payload::{self, Item};
 use socketio::{Framing, Revision};
 
-use crate::client::{Failure, Server};
+use crate::client::{Call, Failure, Server};
 
 /// How much longer than another call a poll may take: the time between two pings, and the time of an answer.
 const POLL_PATIENCE: Duration = Duration::from_secs(85);
@@ -81,7 +81,7 @@ impl PollingSession {
 
     async fn get(&self) -> Result<Bytes, Failure> {
         let answer =
-            self.server.ask(Method::GET, &self.path, HeaderMap::new(), Bytes::new(), POLL_PATIENCE).await?;
+            self.server.ask(Call { patience: POLL_PATIENCE, ..Call::new(Method::GET, &self.path) }).await?;
         if answer.status.is_success() {
             Ok(answer.beginning.into())
         } else {
@@ -93,7 +93,7 @@ impl PollingSession {
         let headers =
             HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(FRAMING.content_type()))]);
         let body = Bytes::from_static(packet.as_bytes());
-        let answer = self.server.ask(Method::POST, &self.path, headers, body, Duration::ZERO).await?;
+        let answer = self.server.ask(Call { headers, body, ..Call::new(Method::POST, &self.path) }).await?;
         if answer.status.is_success() { Ok(()) } else { Err(self.server.refusal(&answer)) }
     }
 

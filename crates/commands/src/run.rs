@@ -69,7 +69,7 @@ pub async fn run(options: &RunOptions) -> Result<(), CommandFailure> {
     let mut signals = Signals::listen()?;
     let folder = tempfile::Builder::new().prefix("stagedoor-run-").tempdir();
     let folder = folder.map_err(|error| format!("failed to create a temporary folder: {error}"))?;
-    let (own, target) = match existing(options)? {
+    let (own, target) = match existing(options).await? {
         Some(target) => (None, target),
         None => {
             let own = CommandSandbox::start(options, folder.path()).await?;
@@ -85,19 +85,18 @@ pub async fn run(options: &RunOptions) -> Result<(), CommandFailure> {
 }
 
 /// The sandbox that the options name, or the one that runs. `None` if a new one is to be started.
-fn existing(options: &RunOptions) -> Result<Option<Target>, CommandFailure> {
+async fn existing(options: &RunOptions) -> Result<Option<Target>, CommandFailure> {
     let RunOptions { target, host, profile, data, .. } = options;
-    let names_one = target.server.is_some() || target.sandbox.is_some();
+    let names_one = target.server.is_some() || target.sandbox.is_some() || target.world.is_some();
     let starts_one = !host.is_empty() || profile.is_some() || data.is_some();
     if names_one && starts_one {
-        let text =
-            "--host, --profile and --data start a new sandbox: leave them out, or --server and --sandbox";
+        let text = "--host, --profile and --data start a new sandbox: leave them out, or --server, --sandbox and --world";
         return Err(CommandFailure::Usage(text.to_owned()));
     }
     if starts_one {
         return Ok(None);
     }
-    match target.find() {
+    match target.find().await {
         Ok(target) => Ok(Some(target)),
         Err(CommandFailure::Unreachable(_)) if !names_one => Ok(None),
         Err(failure) => Err(failure),

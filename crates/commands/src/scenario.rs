@@ -156,7 +156,7 @@ async fn run_one(options: &ScenarioRunOptions, stop: impl Future<Output = ()>) -
     let file = file::parse(&source, &text).map_err(CommandFailure::Usage)?;
     let steps = plan(&file).map_err(|why| CommandFailure::Usage(format!("{source}: {why}")))?;
     let values = values(&file, &options.set)?;
-    let target = options.target.find()?;
+    let target = options.target.find().await?;
     let is_quiet = options.target.json;
     if !is_quiet {
         print(&format!("{}: {}\n", file.scenario, file.about.trim()));

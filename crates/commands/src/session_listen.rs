@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderValue, Method};
 use jobs::webhooks::{ATTEMPT_MAX, Client, ClientConfig, Outgoing};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use service::Clock;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
@@ -17,21 +17,14 @@ use crate::event_line::event_line;
 use crate::failure::CommandFailure;
 use crate::forward_target;
 use crate::polling::{Polled, PollingSession};
-use crate::target::{Target, TargetOptions};
+use crate::target::Target;
+use crate::user_options::UserOptions;
 
 /// `stagedoor listen`
 #[derive(Debug, Args)]
 pub struct SessionListenOptions {
     #[command(flatten)]
-    target: TargetOptions,
-
-    /// The user whose session it is, by id, login or channel name. Default: the first person.
-    #[arg(long, value_name = "NAME")]
-    user: Option<String>,
-
-    /// The application whose session it is, by id or name. Default: the first one.
-    #[arg(long, value_name = "NAME")]
-    client: Option<String>,
+    of: UserOptions,
 
     /// The events that the session subscribes to.
     #[arg(
@@ -223,11 +216,8 @@ impl LiveSession {
     /// Signs the user in, and opens a session. The sandbox is looked for each time, because it may have been
     /// started again.
     async fn open(options: &SessionListenOptions) -> Result<Self, CommandFailure> {
-        let target = options.target.find()?;
-        let given = [("user", &options.user), ("client", &options.client)];
-        let given =
-            given.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?.into())));
-        let body = Value::Object(given.collect::<Map<_, _>>());
+        let target = options.of.target.find().await?;
+        let body = options.of.body();
         let issued = target.call(Method::POST, "/sandbox/v1/tokens", Some(&body), Duration::ZERO).await?;
         let token = format!("Bearer {}", issued["accessToken"].as_str().unwrap_or_default());
         let mut token = HeaderValue::from_str(&token).map_err(|_| strange(target.server()))?;
@@ -280,7 +270,7 @@ fn show(options: &SessionListenOptions, forwarder: Option<&Forwarder>, name: &st
     if let Some(forwarder) = forwarder {
         forwarder.forward(name, &event);
     }
-    let line = if options.target.json { event.to_string() } else { event_line(name, payload) };
+    let line = if options.of.target.json { event.to_string() } else { event_line(name, payload) };
     std::io::stdout().write_all(format!("{line}\n").as_bytes()).is_ok()
 }
 

@@ -2,14 +2,13 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
 use clap::Args;
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderValue, Method};
 use http_client::Answer;
 use serde_json::Value;
 
-use crate::client::{Failure, Server};
+use crate::client::{Call, Failure, Server};
 use crate::failure::CommandFailure;
 use crate::secrets::secret;
 use crate::state_file::{self, RunningSandbox};
@@ -24,6 +23,11 @@ pub struct TargetOptions {
     /// The name of the sandbox, when several run: `stagedoor dev --name NAME`.
     #[arg(long, value_name = "NAME", env = "STAGEDOOR_SANDBOX", global = true)]
     pub sandbox: Option<String>,
+
+    /// A world of the sandbox, by its id: `stagedoor world list` has them. Default: the world at the address
+    /// of the sandbox, which is main.
+    #[arg(long, value_name = "ID", env = "STAGEDOOR_WORLD", global = true)]
+    pub world: Option<String>,
 
     /// The operator key of --server. Default: that of the sandbox that runs. Better set by
     /// STAGEDOOR_OPERATOR_KEY or STAGEDOOR_OPERATOR_KEY_FILE, which keep it out of the list of processes.
@@ -42,12 +46,16 @@ pub struct Target {
 }
 
 impl TargetOptions {
-    /// Finds the sandbox.
+    /// Finds the sandbox, or the world of it.
     ///
     /// # Errors
-    /// No sandbox runs, several run, or an option is wrong.
-    pub fn find(&self) -> Result<Target, CommandFailure> {
-        self.find_among(state_file::running(&state_file::folder()))
+    /// No sandbox runs, several run, it has no such world, or an option is wrong.
+    pub async fn find(&self) -> Result<Target, CommandFailure> {
+        let sandbox = self.find_among(state_file::running(&state_file::folder()))?;
+        match &self.world {
+            Some(id) => sandbox.world(id).await,
+            None => Ok(sandbox),
+        }
     }
 
     fn find_among(&self, running: Vec<RunningSandbox>) -> Result<Target, CommandFailure> {
@@ -105,6 +113,23 @@ impl Target {
         Ok(Self { server, key })
     }
 
+    /// A world of the sandbox, with the address and the key that the sandbox names.
+    async fn world(&self, id: &str) -> Result<Self, CommandFailure> {
+        let listed = self.call(Method::GET, "/sandbox/v1/worlds", None, Duration::ZERO).await?;
+        let worlds = listed["data"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let text = |world: &Value, name: &str| world[name].as_str().unwrap_or_default().to_owned();
+        match worlds.iter().find(|world| world["worldId"] == id) {
+            Some(world) => Self::new(&text(world, "baseUrl"), &text(world, "operatorKey")),
+            None => {
+                let ids = worlds.iter().map(|world| text(world, "worldId")).collect::<Vec<_>>().join(", ");
+                Err(CommandFailure::Unreachable(format!(
+                    "no world {id} runs at {}. These run: {ids}. Start it with `stagedoor world new {id}`",
+                    self.server.base()
+                )))
+            }
+        }
+    }
+
     /// The key of the sandbox.
     pub fn operator_key(&self) -> &str {
         let bearer = self.key.to_str().unwrap_or_default();
@@ -147,21 +172,14 @@ impl Target {
         self.server.call(method, path, headers, body, patience).await
     }
 
-    /// Makes a request with the key, and returns its whole answer. `patience` extends the deadline.
+    /// Makes a request with the key, and returns its whole answer.
     ///
     /// # Errors
     /// [`Failure::Unreachable`].
-    pub async fn ask(
-        &self,
-        method: Method,
-        path: &str,
-        headers: HeaderMap,
-        body: Bytes,
-        patience: Duration,
-    ) -> Result<Answer, Failure> {
-        let mut headers = headers;
-        headers.insert(AUTHORIZATION, self.key.clone());
-        self.server.ask(method, path, headers, body, patience).await
+    pub async fn ask(&self, call: Call<'_>) -> Result<Answer, Failure> {
+        let mut call = call;
+        call.headers.insert(AUTHORIZATION, self.key.clone());
+        self.server.ask(call).await
     }
 
     /// The failure and its remedy.

@@ -39,7 +39,7 @@ pub async fn run(options: &TriggerOptions) -> Result<String, CommandFailure> {
     }
     let path = format!("/sandbox/v1/trigger/{kind}");
     let body = Value::Object(fields);
-    let server = target.find()?;
+    let server = target.find().await?;
     let happened = match kind.as_str() {
         "storm" => storm::run(&server, &path, &body).await?,
         _ => server.call(Method::POST, &path, Some(&body), Duration::ZERO).await?,

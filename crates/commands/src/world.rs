@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use clap::{Args, Subcommand};
-use http::{HeaderMap, Method};
+use http::Method;
 use serde_json::{Map, Value, json};
 
+use crate::client::Call;
 use crate::failure::CommandFailure;
 use crate::state_file;
 use crate::target::{Target, TargetOptions};
@@ -121,7 +122,7 @@ pub async fn run(options: &WorldOptions, schema: impl FnOnce() -> Value) -> Resu
     if let WorldAction::Schema = action {
         return Ok(format!("{:#}\n", schema()));
     }
-    let target = chosen.find()?;
+    let target = chosen.find().await?;
     if let WorldAction::Export { id, output, full } = action {
         return export(&target, id, output.as_deref(), *full, chosen.json).await;
     }
@@ -198,7 +199,9 @@ async fn import(
         }
     }
     let path = format!("/sandbox/v1/worlds/import?{}", pairs.finish());
-    let answer = target.ask(Method::POST, &path, HeaderMap::new(), Bytes::from(bytes), PATIENCE).await;
+    let answer = target
+        .ask(Call { body: Bytes::from(bytes), patience: PATIENCE, ..Call::new(Method::POST, &path) })
+        .await;
     let answer = answer.and_then(|answer| target.server().read(&answer));
     answer.map_err(|failure| target.explained(failure))
 }
@@ -217,7 +220,7 @@ async fn export(
         }
         (false, false) => {
             let path = format!("/sandbox/v1/worlds{}", path(id, "/export?as=yaml")?);
-            let answer = target.ask(Method::GET, &path, HeaderMap::new(), Bytes::new(), PATIENCE).await;
+            let answer = target.ask(Call { patience: PATIENCE, ..Call::new(Method::GET, &path) }).await;
             let answer = answer.map_err(|failure| target.explained(failure))?;
             if !answer.status.is_success() {
                 return Err(target.explained(target.server().refusal(&answer)));

@@ -24,8 +24,8 @@ use commands::run::{self, RunOptions};
 use commands::scenario::ScenarioCommand;
 use commands::session_listen::{self, SessionListenOptions};
 use commands::state_file;
-use commands::token::TokenOptions;
 use commands::trigger::TriggerOptions;
+use commands::user_options::UserOptions;
 use commands::webhook_listen::WebhookCommand;
 use commands::world::{self, WorldOptions as WorldCommand};
 use domain::Timestamp;
@@ -98,7 +98,7 @@ pub enum Command {
     #[command(after_help = sandbox::trigger_help())]
     Trigger(TriggerOptions),
     /// Prints a new access token of a user for an application, without a browser.
-    Token(TokenOptions),
+    Token(UserOptions),
     /// Prints the settings of a bot: addresses, an application with its secret, a user's new tokens.
     #[command(after_help = env::HELP)]
     Env(EnvOptions),
