@@ -9,6 +9,7 @@ use crate::plan::applications;
 use crate::publish::Pace;
 use crate::rest;
 use crate::webhooks;
+use crate::worlds;
 
 const ABOUT: &str =
     "Opens many realtime sessions to a running Stagedoor and measures their cost and their events.";
@@ -183,6 +184,8 @@ pub(crate) enum Command {
     Rest(rest::RestOptions),
     /// Claims, and the delivery of their webhooks.
     Webhooks(webhooks::WebhookOptions),
+    /// The worlds of a sandbox: the time and the memory that they take.
+    Worlds(worlds::WorldsOptions),
 }
 
 /// `--rate`

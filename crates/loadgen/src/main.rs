@@ -27,6 +27,7 @@ mod sockets;
 mod stats;
 mod webhooks;
 mod world;
+mod worlds;
 
 use std::process::ExitCode;
 
@@ -50,6 +51,7 @@ fn main() -> ExitCode {
     };
     let other = match &cli.command {
         Some(cli::Command::Rest(options)) => Some(on_this_thread(rest::run(options))),
+        Some(cli::Command::Worlds(options)) => Some(on_this_thread(worlds::run(options))),
         Some(cli::Command::Webhooks(options)) => Some(on_this_thread(webhooks::run(options))),
         None => None,
     };
