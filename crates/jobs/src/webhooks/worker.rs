@@ -175,7 +175,7 @@ async fn send(context: &WorkerContext, attempt: Attempt, leased_until: Duration)
     }
     note_began(context, &attempt.key);
     let Attempt { key, url, headers, body, .. } = attempt;
-    let report = exchange(context, key, url.as_deref(), headers, body).await;
+    let (report, _) = exchange(context, key, url.as_deref(), headers, body).await;
     Some(Ended { report, leased_until, sent: Vec::new() })
 }
 
@@ -197,30 +197,30 @@ async fn send_watched(
     };
     let Attempt { key, client_id, claim_id, url, headers, body, .. } = attempt;
     let copy = (fault == Some(AttemptFault::Duplicate)).then(|| (headers.clone(), body.clone()));
-    let report = match fault {
-        Some(AttemptFault::NotSent) => cut(key.clone(), context.service.clock().now()),
+    let (report, took_ms) = match fault {
+        Some(AttemptFault::NotSent) => (cut(key.clone(), context.service.clock().now()), 0),
         Some(AttemptFault::AnswerLost) => {
-            let answered = exchange(context, key.clone(), url.as_deref(), headers, body).await;
-            Report { duration_ms: answered.duration_ms, ..cut(key.clone(), answered.began_at) }
+            let (answered, took_ms) = exchange(context, key.clone(), url.as_deref(), headers, body).await;
+            (Report { duration_ms: answered.duration_ms, ..cut(key.clone(), answered.began_at) }, took_ms)
         }
         _ => exchange(context, key.clone(), url.as_deref(), headers, body).await,
     };
-    let sent = |report: &Report, is_copy| SentAttempt {
+    let sent = |report: &Report, duration_ms, is_copy| SentAttempt {
         key: key.clone(),
         client_id: client_id.clone(),
         claim_id: claim_id.clone(),
         url: url.as_deref().and_then(|url| url.split('?').next()).map(str::to_owned),
         began_at: report.began_at,
-        duration_ms: report.duration_ms,
+        duration_ms,
         outcome: report.outcome,
         next: None,
         fault: rule.clone(),
         is_copy,
     };
-    let mut requests = vec![sent(&report, false)];
+    let mut requests = vec![sent(&report, took_ms, false)];
     if let Some((headers, body)) = copy {
-        let copy = exchange(context, key.clone(), url.as_deref(), headers, body).await;
-        requests.push(sent(&copy, true));
+        let (copy, took_ms) = exchange(context, key.clone(), url.as_deref(), headers, body).await;
+        requests.push(sent(&copy, took_ms, true));
     }
     Ended { report, leased_until, sent: requests }
 }
@@ -241,14 +241,14 @@ fn note_began(context: &WorkerContext, key: &AttemptKey) {
     }
 }
 
-/// Sends one request, and reports its outcome.
+/// Sends one request. Returns the report of its outcome, and the milliseconds of real time that it took.
 async fn exchange(
     context: &WorkerContext,
     key: AttemptKey,
     url: Option<&str>,
     headers: Vec<(String, String)>,
     body: Vec<u8>,
-) -> Report {
+) -> (Report, i64) {
     let clock = context.service.clock();
     let (began_at, began) = (clock.now(), clock.monotonic());
     let answered = match outgoing(context, url, headers, body) {
@@ -264,8 +264,9 @@ async fn exchange(
         Err(failure) => (Outcome::Failed(failure), Vec::new()),
     };
     tracing::debug!(message_id = %key.message_id, number = key.number, ?outcome, "webhook attempt finished");
-    let duration_ms = i64::try_from(took.as_millis()).unwrap_or(i64::MAX);
-    Report { key, outcome, began_at, duration_ms, answer }
+    let milliseconds = |span: Duration| i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
+    let duration_ms = milliseconds(clock.shown(took));
+    (Report { key, outcome, began_at, duration_ms, answer }, milliseconds(took))
 }
 
 /// The request of an attempt; `None` if its address may not be called. The address was judged when it was
