@@ -55,6 +55,8 @@ pub struct Subscriber {
     pub month: i64,
     /// 1 or 2.
     pub tier_no: i64,
+    /// The name of the tier.
+    pub tier_name: String,
     /// The day of the first subscription.
     pub created_at: Timestamp,
 }

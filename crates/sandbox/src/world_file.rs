@@ -2,12 +2,15 @@
 //! one.
 
 mod check;
+mod convert;
 mod export;
+mod history;
 mod load;
+mod mistake;
 mod model;
 mod position;
 mod text;
 
-pub use check::WorldFileError;
 pub use export::KnownSecrets;
+pub use mistake::WorldFileError;
 pub use model::{ApplicationItem, PASSWORD, PersonItem, TokenPair, WorldFile};

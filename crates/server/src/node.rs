@@ -75,6 +75,21 @@ pub struct Node {
     background: JoinSet<()>,
 }
 
+/// The parts of a node that may not be had. Nothing serves yet.
+struct Prepared {
+    service: Service,
+    gateway: Option<Gateway>,
+    webhooks: Option<Webhooks>,
+    base_url: String,
+    sockets_max: usize,
+}
+
+/// A node that did not start, with the listeners that it was to stand behind.
+pub(crate) struct NotStarted {
+    pub front: Front,
+    pub error: String,
+}
+
 impl Node {
     /// Opens the store, listens, and serves. Requests are answered when this returns.
     ///
@@ -83,48 +98,28 @@ impl Node {
     pub async fn start(settings: Settings, environment: Environment) -> Result<Self, String> {
         // First of all, because an occupied address is the usual mistake.
         let front = Front::reserve(&settings)?;
-        Self::start_behind(front, settings, environment).await
+        Self::start_behind(front, settings, environment).await.map_err(|not_started| not_started.error)
     }
 
     /// Opens the store, and serves behind these listeners.
     ///
     /// # Errors
-    /// As [`start`](Self::start).
+    /// As [`start`](Self::start), with the listeners.
     pub(crate) async fn start_behind(
         mut front: Front,
         settings: Settings,
         environment: Environment,
-    ) -> Result<Self, String> {
-        if environment.entropy.is_seeded() && !settings.sandbox {
-            return Err("only a sandbox may have a seed: its tokens can be guessed".to_owned());
+    ) -> Result<Self, NotStarted> {
+        match Prepared::new(&mut front, &settings, &environment).await {
+            Ok(prepared) => Ok(Self::serve(front, settings, environment, prepared)),
+            Err(error) => Err(NotStarted { front, error }),
         }
-        let room = match settings.tls {
-            Some(_) => Room::claim().divided(tls::DESCRIPTORS),
-            None => Room::claim(),
-        };
-        let (store, alone) = open_store(&settings).await?;
-        front.listen()?;
-        let address = front.address();
-        let base_url = settings.base_url.clone().unwrap_or_else(|| format!("http://{address}"));
-        let node = NodeId::generate(environment.clock.now(), environment.entropy.bytes(Purpose::Node));
-        let bus = open_bus(&settings.bus, &node, &environment).await?;
-        let session_base = session_base(&settings, &base_url, address);
-        let service = service(&settings, &environment, store, bus, node, session_base);
-        service.serve_pictures_at(&base_url);
-        check_origin(&service, settings.sandbox).await?;
-        join(&service, alone).await?;
+    }
 
-        let gateway = settings.roles.gateway.then(|| {
-            let sessions_max = room.sessions_max;
-            Gateway::new(service.clone(), gateway_config(&settings, sessions_max))
-        });
-        let webhooks = match settings.roles.jobs {
-            true => {
-                let fault_point = environment.sandbox.as_ref().map(Sandbox::webhook_faults);
-                Some(Webhooks::start(&service, room.webhooks_max, fault_point)?)
-            }
-            false => None,
-        };
+    /// Serves behind these listeners.
+    fn serve(mut front: Front, settings: Settings, environment: Environment, prepared: Prepared) -> Self {
+        let Prepared { service, gateway, webhooks, base_url, sockets_max } = prepared;
+        let address = front.address();
         let node_metrics = NodeMetrics {
             gateway: gateway.clone(),
             webhooks: webhooks.as_ref().map(Webhooks::metrics),
@@ -183,8 +178,8 @@ impl Node {
             open: edges(gateway.clone(), served, settings.proxy_protocol),
             platform: edges(None, Served::Platform, false),
         };
-        front.open(both, gateway.clone(), environment.clock.clone(), room.sockets_max, REQUESTS_GRACE);
-        Ok(Self {
+        front.open(both, gateway.clone(), environment.clock.clone(), sockets_max, REQUESTS_GRACE);
+        Self {
             front,
             base_url,
             settings,
@@ -193,7 +188,7 @@ impl Node {
             sandbox: environment.sandbox,
             webhooks,
             background,
-        })
+        }
     }
 
     /// The address that the node listens on.
@@ -298,6 +293,43 @@ impl Node {
         if tokio::time::timeout(CLOSE_WITHIN, leave).await.is_err() {
             tracing::warn!("failed to close the store before the deadline: acknowledged writes are safe");
         }
+    }
+}
+
+impl Prepared {
+    /// Opens the store, and listens. Connections wait until something serves.
+    async fn new(front: &mut Front, settings: &Settings, environment: &Environment) -> Result<Self, String> {
+        if environment.entropy.is_seeded() && !settings.sandbox {
+            return Err("only a sandbox may have a seed: its tokens can be guessed".to_owned());
+        }
+        let room = match settings.tls {
+            Some(_) => Room::claim().divided(tls::DESCRIPTORS),
+            None => Room::claim(),
+        };
+        let (store, alone) = open_store(settings).await?;
+        front.listen()?;
+        let address = front.address();
+        let base_url = settings.base_url.clone().unwrap_or_else(|| format!("http://{address}"));
+        let node = NodeId::generate(environment.clock.now(), environment.entropy.bytes(Purpose::Node));
+        let bus = open_bus(&settings.bus, &node, environment).await?;
+        let session_base = session_base(settings, &base_url, address);
+        let service = service(settings, environment, store, bus, node, session_base);
+        service.serve_pictures_at(&base_url);
+        check_origin(&service, settings.sandbox).await?;
+        join(&service, alone).await?;
+
+        let gateway = settings.roles.gateway.then(|| {
+            let sessions_max = room.sessions_max;
+            Gateway::new(service.clone(), gateway_config(settings, sessions_max))
+        });
+        let webhooks = match settings.roles.jobs {
+            true => {
+                let fault_point = environment.sandbox.as_ref().map(Sandbox::webhook_faults);
+                Some(Webhooks::start(&service, room.webhooks_max, fault_point)?)
+            }
+            false => None,
+        };
+        Ok(Self { service, gateway, webhooks, base_url, sockets_max: room.sockets_max })
     }
 }
 

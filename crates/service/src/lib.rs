@@ -42,7 +42,7 @@ pub use identity::{
     mail, notices, operator_keys, organizations, password_resets, sign_in, tokens, two_factor,
 };
 pub use live::{categories, lives, watching};
-pub use platform::{bulk, channel_events, idempotency};
+pub use platform::{bulk, channel_events, idempotency, world_rows};
 pub use realtime::{event_outbox, lost_events, session_details, sessions, subscriptions};
 pub use webhook::{deliveries, listeners, webhooks};
 
@@ -52,7 +52,7 @@ pub use entropy::{Entropy, Purpose, SeedState};
 pub use error::Error;
 pub use failure_log::FailureLog;
 pub use identity::account_settings::AccountSettings;
-pub use identity::password::PasswordCost;
+pub use identity::password::{PasswordCost, is_password_hash};
 pub use log_limit::LogLimit;
 pub use sandbox_clock::{ClockMode, RATE_MAX, RATE_MIN, SandboxClock};
 pub use service::{Service, ServiceDeps};

@@ -1,22 +1,25 @@
 //! Reads the world of a running service as a world file.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use domain::channel::SubscriberSort;
 use domain::chat_settings::ChatSettings;
 use domain::drops::FulfillmentState;
-use domain::{ChannelId, Refusal, Scope};
+use domain::{CampaignId, ChannelId, Refusal, Scope, Timestamp};
 use service::channel_admin::{ChannelDetails, ChannelFilter};
+use service::channels::StoredPassword;
+use service::deliveries::DeliveryQuery;
 use service::drops::{ClaimFilter, ClaimQuery, Publisher};
 use service::lives::LiveListing;
 use service::{Error, Page, Service};
 
 use crate::catch_address::is_catch;
 
+use super::history::{DeliveryItem, MessageItem, RestrictionItem, WatchedItem};
 use super::model::{
     ApplicationItem, BroadcastItem, CampaignItem, CategoryItem, ChatItem, ClaimItem, FollowItem, LiveItem,
-    ManagerItem, OrganizationItem, PersonItem, RewardItem, SubscriptionItem, TokenPair, WebhookItem,
-    WorldFile,
+    ManagerItem, OrganizationItem, PASSWORD, PersonItem, RewardItem, SubscriptionItem, TokenPair,
+    WebhookItem, WorldFile,
 };
 
 /// Number of rows that one query reads.
@@ -31,8 +34,6 @@ pub struct KnownSecrets {
     pub passwords: BTreeMap<String, String>,
     /// Client secrets by client id.
     pub client_secrets: BTreeMap<String, String>,
-    /// Secrets of webhooks by client id.
-    pub webhook_secrets: BTreeMap<String, String>,
     /// Pairs of tokens.
     pub tokens: Vec<TokenPair>,
 }
@@ -44,14 +45,15 @@ impl std::fmt::Debug for KnownSecrets {
 }
 
 impl WorldFile {
-    /// The world of a service. Chat messages, restrictions, sessions and webhook messages are not part of it.
+    /// The world of a service. What has no way into a file is in `docs/sandbox/worlds.md`.
     ///
     /// # Errors
     /// The service failed.
     pub async fn of(service: &Service, known: &KnownSecrets) -> Result<Self, Error> {
-        let mut file = Self::default();
+        let mut file = Self { further_tokens: false, ..Self::default() };
         file.read_categories(service).await?;
         file.read_people(service, known).await?;
+        file.read_messages(service).await?;
         file.read_drops(service).await?;
         file.read_applications(service, known).await?;
         let (people, applications) = (file.people_by_id(), &file.applications);
@@ -99,6 +101,45 @@ impl WorldFile {
             self.people.push(person(service, channel, lives.get(&id), known).await?);
             self.read_relations(service, id).await?;
         }
+        let Self { people, restrictions, .. } = self;
+        // A deleted person may still be restricted for a minute.
+        let ids: HashSet<&str> = people.iter().map(|person| person.channel_id.as_str()).collect();
+        restrictions.retain(|entry| ids.contains(entry.restricted_channel_id.as_str()));
+        Ok(())
+    }
+
+    /// Reads the messages of people who exist.
+    async fn read_messages(&mut self, service: &Service) -> Result<(), Error> {
+        let ids: HashSet<&str> = self.people.iter().map(|person| person.channel_id.as_str()).collect();
+        let mut after = None;
+        loop {
+            let rows = service.message_rows(after.as_ref()).await?;
+            let Some(last) = rows.last() else { return Ok(()) };
+            after = Some(last.message_id.clone());
+            let of_people = rows
+                .into_iter()
+                .filter(|row| ids.contains(row.channel_id.as_str()) && ids.contains(row.sender.as_str()));
+            self.messages.extend(of_people.filter_map(MessageItem::of));
+        }
+    }
+
+    async fn read_watched(&mut self, service: &Service) -> Result<(), Error> {
+        let ids: HashSet<&str> = self.people.iter().map(|person| person.channel_id.as_str()).collect();
+        for campaign in &self.campaigns {
+            let campaign_id = CampaignId::stored(campaign.campaign_id.clone());
+            let mut after = None;
+            loop {
+                let rows = service.watched_rows(&campaign_id, after.as_ref()).await?;
+                let Some((last, _)) = rows.last() else { break };
+                after = Some(last.clone());
+                let of_people = rows.into_iter().filter(|(viewer, _)| ids.contains(viewer.as_str()));
+                self.watched.extend(of_people.map(|(viewer, minutes)| WatchedItem {
+                    campaign_id: campaign_id.to_string(),
+                    channel_id: viewer.to_string(),
+                    minutes,
+                }));
+            }
+        }
         Ok(())
     }
 
@@ -125,7 +166,7 @@ impl WorldFile {
                 channel_id: channel_id.clone(),
                 subscriber_channel_id: subscriber.channel_id.to_string(),
                 tier_no: subscriber.tier_no,
-                tier_name: None,
+                tier_name: Some(subscriber.tier_name),
                 month: subscriber.month,
                 created_date: Some(subscriber.created_at.rfc3339()),
             }));
@@ -134,11 +175,16 @@ impl WorldFile {
             }
         }
         // The first one is the owner.
-        self.managers.extend(service.managers(id).await?.into_iter().skip(1).map(|manager| ManagerItem {
-            channel_id: channel_id.clone(),
-            manager_channel_id: manager.channel_id.to_string(),
-            user_role: manager.role.name().to_owned(),
+        self.managers.extend(service.managers(id.clone()).await?.into_iter().skip(1).map(|manager| {
+            ManagerItem {
+                channel_id: channel_id.clone(),
+                manager_channel_id: manager.channel_id.to_string(),
+                user_role: manager.role.name().to_owned(),
+                created_date: Some(manager.created_at.rfc3339()),
+            }
         }));
+        let restrictions = service.restriction_rows(&id).await?;
+        self.restrictions.extend(restrictions.iter().map(|row| RestrictionItem::of(&id, row)));
         Ok(())
     }
 
@@ -152,7 +198,7 @@ impl WorldFile {
                 // The address of the page differs between sandboxes.
                 let (pages, redirect_uris): (Vec<_>, Vec<_>) =
                     redirect_uris.into_iter().partition(|uri| is_catch(uri));
-                let webhook = webhook(service, client_id, known).await?;
+                let webhook = webhook(service, client_id).await?;
                 let scopes: Vec<Scope> = life.application.scopes.iter().collect();
                 let profile = life.application.profile.map(|profile| profile.name().to_owned());
                 let organization = life.application.organization.as_ref();
@@ -209,7 +255,7 @@ impl WorldFile {
             });
             self.claims.append(&mut claims);
         }
-        Ok(())
+        self.read_watched(service).await
     }
 }
 
@@ -252,8 +298,19 @@ async fn person(
     let is_set = title.is_some() || category_id.is_some() || !setting.tags.is_empty();
     let setting = BroadcastItem { default_live_title: title, category_id, tags: setting.tags };
     let chat = service.chat_settings(id).await?;
+    let mut candidates = vec![PASSWORD.to_owned()];
+    candidates.extend(known.passwords.get(id.as_str()).cloned());
+    let (stored, email) = service.stored_password(id, candidates).await?;
+    let (can_sign_in, password, password_hash) = match stored {
+        StoredPassword::None => (false, None, None),
+        StoredPassword::Known(password) => (true, Some(password).filter(|word| word != PASSWORD), None),
+        StoredPassword::Hash(hash) => (true, None, Some(hash)),
+    };
     Ok(PersonItem {
-        password: known.passwords.get(id.as_str()).cloned(),
+        password,
+        password_hash,
+        email,
+        can_sign_in,
         login: channel.login.filter(|login| login != id.as_str()),
         channel_id: id.to_string(),
         channel_name: channel.name,
@@ -278,13 +335,18 @@ fn chat_entry(settings: &ChatSettings) -> ChatItem {
 }
 
 fn live_entry(live: &LiveListing) -> LiveItem {
+    let category_id = live.category.as_ref().map(|category| category.category_id.to_string());
+    // An empty text, because a missing one is that of the broadcast setting.
+    let category_id = category_id.unwrap_or_default();
     LiveItem {
         live_title: Some(live.title.clone()),
         live_thumbnail_image_url: live.thumbnail_image_url.clone(),
         concurrent_user_count: live.concurrent_user_count,
         adult: live.adult,
-        category_id: live.category.as_ref().map(|category| category.category_id.to_string()),
+        category_id: Some(category_id),
         tags: Some(live.tags.clone()),
+        open_date: Some(live.opened_at.rfc3339()),
+        live_id: Some(live.live_id),
     }
 }
 
@@ -295,8 +357,8 @@ fn campaign_entry(campaign: domain::drops::Campaign) -> CampaignItem {
         campaign_name: campaign.name,
         organization_id: campaign.organization_id.to_string(),
         category_id: campaign.category_id,
-        start_date: campaign.period.start.map(domain::Timestamp::rfc3339),
-        end_date: campaign.period.end.map(domain::Timestamp::rfc3339),
+        start_date: campaign.period.start.map(Timestamp::rfc3339),
+        end_date: campaign.period.end.map(Timestamp::rfc3339),
         channel_ids: campaign.channels.map(ids),
         rewards: campaign
             .rewards
@@ -326,6 +388,8 @@ async fn claims(service: &Service, organization: &str) -> Result<Vec<ClaimItem>,
             channel_id: claim.channel_id.to_string(),
             claim_id: Some(claim.claim_id.to_string()),
             fulfilled: claim.state == FulfillmentState::Fulfilled,
+            claimed_date: Some(claim.claimed_at.rfc3339()),
+            updated_date: Some(claim.updated_at).filter(|at| *at != claim.claimed_at).map(Timestamp::rfc3339),
         }));
         from = page.cursor;
         if from.is_none() {
@@ -336,18 +400,30 @@ async fn claims(service: &Service, organization: &str) -> Result<Vec<ClaimItem>,
     }
 }
 
-async fn webhook(
-    service: &Service,
-    client_id: &domain::ClientId,
-    known: &KnownSecrets,
-) -> Result<Option<WebhookItem>, Error> {
-    match service.webhook_details(client_id).await {
-        Ok(details) => Ok(Some(WebhookItem {
-            url: details.webhook.url,
-            secret: known.webhook_secrets.get(client_id.as_str()).cloned(),
-            enabled: details.webhook.disabled.is_none(),
-        })),
-        Err(Error::Refused(Refusal::NotFound(_))) => Ok(None),
-        Err(error) => Err(error),
+async fn webhook(service: &Service, client_id: &domain::ClientId) -> Result<Option<WebhookItem>, Error> {
+    let details = match service.webhook_details(client_id).await {
+        Ok(details) => details,
+        Err(Error::Refused(Refusal::NotFound(_))) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let secret = service.signing_webhook_secret(client_id).await?;
+    let (mut messages, mut cursor) = (Vec::new(), None);
+    loop {
+        let query = DeliveryQuery::default();
+        let page = service.webhook_deliveries(client_id, query, PAGE_ROWS, cursor.as_deref()).await?;
+        for delivery in page.deliveries {
+            let details = service.webhook_delivery(client_id, &delivery.message_id).await?;
+            messages.push(DeliveryItem::of(details));
+        }
+        cursor = page.next;
+        if cursor.is_none() {
+            break;
+        }
     }
+    Ok(Some(WebhookItem {
+        url: details.webhook.url,
+        secret: secret.map(|secret| secret.expose().to_owned()),
+        enabled: details.webhook.disabled.is_none(),
+        messages,
+    }))
 }

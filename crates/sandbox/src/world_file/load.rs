@@ -10,7 +10,8 @@ use service::drops::Publisher;
 use service::sign_in::SignInRequest;
 use service::{Error, SandboxClock, Service};
 
-use super::check::{Converted, WorldFileError, listed};
+use super::convert::SignIn;
+use super::mistake::{Converted, WorldFileError, listed};
 use super::model::{ApplicationItem, TokenPair, WebhookItem, WorldFile};
 
 /// The state of a sign-in. No page checks it.
@@ -46,6 +47,7 @@ impl WorldFile {
         }
         self.load_people(service, clock).await?;
         self.load_relations(service).await?;
+        self.load_chats(service).await?;
         for (path, entry) in listed("organizations", &self.organizations) {
             of(&path, service.put_organization(entry.convert(&path)?).await)?;
         }
@@ -75,9 +77,16 @@ impl WorldFile {
                 let (ids, state) = (vec![claim.claim_id.to_string()], FulfillmentState::Fulfilled);
                 of(&path, service.update_claims(&publisher, ids, state).await)?;
             }
+            if let Some((claimed_at, updated_at)) = entry.times(&path)? {
+                of(&path, service.set_claim_times(&claim.claim_id, claimed_at, updated_at).await)?;
+            }
         }
         for (path, entry) in listed("campaigns", &self.campaigns) {
             of(&path, service.put_campaign(entry.convert(&path)?).await)?;
+        }
+        for (path, entry) in listed("watched", &self.watched) {
+            let (campaign, viewer, minutes) = entry.convert(&path)?;
+            of(&path, service.write_watched_row(&campaign, &viewer, minutes).await)?;
         }
         Ok(())
     }
@@ -93,12 +102,7 @@ impl WorldFile {
         catch_address: Option<&RedirectUri>,
         secrets: &BTreeMap<String, String>,
     ) -> Result<(), WorldFileError> {
-        for (path, entry) in listed("people", &self.people) {
-            let parts = entry.convert(&path)?;
-            if let Some(live) = parts.live {
-                of(&format!("{path}.live"), service.put_live(&parts.record.channel_id, live).await)?;
-            }
-        }
+        self.load_lives(service).await?;
         for (path, entry) in listed("applications", &self.applications) {
             entry.load(&path, service, catch_address).await?;
         }
@@ -130,11 +134,45 @@ impl WorldFile {
         Ok(())
     }
 
+    /// Writes the lives. Those with a number come first, so that the others get further numbers.
+    async fn load_lives(&self, service: &Service) -> Result<(), WorldFileError> {
+        for numbered in [true, false] {
+            for (path, entry) in listed("people", &self.people) {
+                let parts = entry.convert(&path)?;
+                if let Some((report, start)) = parts.live
+                    && start.live_id.is_some() == numbered
+                {
+                    let put = service.put_live_since(&parts.record.channel_id, report, start).await;
+                    of(&format!("{path}.live"), put)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes restrictions and messages.
+    async fn load_chats(&self, service: &Service) -> Result<(), WorldFileError> {
+        for (path, entry) in listed("restrictions", &self.restrictions) {
+            let (channel, row) = entry.convert(&path, service.clock().now())?;
+            of(&path, service.write_restriction_row(&channel, row).await)?;
+        }
+        let messages = listed("messages", &self.messages).map(|(path, entry)| entry.convert(&path));
+        of("messages", service.write_message_rows(messages.collect::<Result<_, _>>()?).await)
+    }
+
     async fn load_people(&self, service: &Service, clock: &SandboxClock) -> Result<(), WorldFileError> {
         for (path, entry) in listed("people", &self.people) {
             let parts = entry.convert(&path)?;
             let channel = parts.record.channel_id.clone();
-            of(&path, service.put_channel(parts.record, Some(parts.credentials)).await)?;
+            let put = match parts.sign_in {
+                SignIn::Password(credentials) => service.put_channel(parts.record, Some(credentials)).await,
+                SignIn::Hash { login, password_hash, email } => {
+                    let email = email.as_deref();
+                    service.put_channel_with_hash(parts.record, login, password_hash, email).await
+                }
+                SignIn::Never => service.put_channel(parts.record, None).await,
+            };
+            of(&path, put)?;
             clock.advance_to(clock.now().plus_ms(1));
             if let Some(setting) = parts.setting {
                 let place = format!("{path}.broadcastSetting");
@@ -158,8 +196,9 @@ impl WorldFile {
             of(&path, service.subscribe_paid(&channel, paid, None).await)?;
         }
         for (path, entry) in listed("managers", &self.managers) {
-            let (channel, manager, role) = entry.convert(&path)?;
-            of(&path, service.put_manager(channel, manager, role).await)?;
+            let (channel, manager, role, since) = entry.convert(&path)?;
+            let since = since.unwrap_or(service.clock().now());
+            of(&path, service.put_manager_since(channel, manager, role, since).await)?;
         }
         Ok(())
     }
@@ -177,7 +216,15 @@ impl ApplicationItem {
         let client_id = record.client_id.clone();
         of(path, service.put_application(record).await)?;
         match &self.webhook {
-            Some(webhook) => of(&format!("{path}.webhook"), load_webhook(service, &client_id, webhook).await),
+            Some(webhook) => {
+                let path = format!("{path}.webhook");
+                of(&path, load_webhook(service, &client_id, webhook).await)?;
+                for (index, message) in webhook.messages.iter().enumerate() {
+                    let path = format!("{path}.messages[{index}]");
+                    of(&path, service.write_delivery_row(&client_id, message.convert(&path)?).await)?;
+                }
+                Ok(())
+            }
             None => Ok(()),
         }
     }

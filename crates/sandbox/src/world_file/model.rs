@@ -2,16 +2,22 @@
 
 use std::collections::BTreeMap;
 
+use domain::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use super::history::{DeliveryItem, MessageItem, RestrictionItem, WatchedItem};
 
 /// The password of a person without one in the file. A sandbox has no secrets to protect.
 pub const PASSWORD: &str = "stagedoor";
 
 /// A world: people, applications, and what is between them. Everything is optional.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WorldFile {
+    /// The time at which the clock of the world stands still. Default: the system's time, and the clock runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock: Option<String>,
     /// The people, streamers first. Each has a channel of the same id.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub people: Vec<PersonItem>,
@@ -33,15 +39,28 @@ pub struct WorldFile {
     /// Who has a role in whose channel.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub managers: Vec<ManagerItem>,
+    /// Who may not send to whose chat.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub restrictions: Vec<RestrictionItem>,
+    /// The messages of all chats.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub messages: Vec<MessageItem>,
     /// The campaigns of drops.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub campaigns: Vec<CampaignItem>,
     /// The claimed rewards.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub claims: Vec<ClaimItem>,
+    /// The minutes that viewers have watched for campaigns.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub watched: Vec<WatchedItem>,
     /// Tokens that are the same at every start, with the consents that they stand on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tokens: Vec<TokenPair>,
+    /// Whether people get new tokens of the applications for which `tokens` has none. Default: true. An
+    /// export has false.
+    #[serde(default = "yes", skip_serializing_if = "is_true")]
+    pub further_tokens: bool,
 }
 
 /// A person and the person's channel.
@@ -67,6 +86,16 @@ pub struct PersonItem {
     /// The password. Default: `stagedoor`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub password: Option<String>,
+    /// The hash of the password in PHC form (Argon2id), instead of `password`. An export has it where the
+    /// sandbox does not know the password, so that the sign-in still works.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub password_hash: Option<String>,
+    /// The e-mail address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub email: Option<String>,
+    /// Whether the person has a login. Default: true.
+    #[serde(default = "yes", skip_serializing_if = "is_true")]
+    pub can_sign_in: bool,
     /// The broadcast setting.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub broadcast_setting: Option<BroadcastItem>,
@@ -133,12 +162,18 @@ pub struct LiveItem {
     /// Whether it is for adults.
     #[serde(default, skip_serializing_if = "is_false")]
     pub adult: bool,
-    /// A category of this file.
+    /// A category of this file. An empty text is none, whatever the broadcast setting has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub category_id: Option<String>,
     /// The tags.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tags: Option<Vec<String>>,
+    /// Since when the channel is on air. Default: now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub open_date: Option<String>,
+    /// The number of the live. Default: the next one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub live_id: Option<i64>,
 }
 
 /// A category of lives.
@@ -218,6 +253,9 @@ pub struct WebhookItem {
     /// Whether messages are sent. Default: true.
     #[serde(default = "yes", skip_serializing_if = "is_true")]
     pub enabled: bool,
+    /// The messages to it, newest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub messages: Vec<DeliveryItem>,
 }
 
 /// A follow.
@@ -265,6 +303,9 @@ pub struct ManagerItem {
     pub manager_channel_id: String,
     /// STREAMING_CHANNEL_MANAGER, STREAMING_CHAT_MANAGER or STREAMING_SETTLEMENT_MANAGER.
     pub user_role: String,
+    /// Since when. Default: now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created_date: Option<String>,
 }
 
 /// A campaign of drops.
@@ -321,6 +362,12 @@ pub struct ClaimItem {
     /// Whether the publisher fulfilled it.
     #[serde(default, skip_serializing_if = "is_false")]
     pub fulfilled: bool,
+    /// When it was claimed. Default: now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claimed_date: Option<String>,
+    /// When its state last changed. Default: claimedDate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub updated_date: Option<String>,
 }
 
 /// A pair of tokens that an application has for a person.
@@ -343,7 +390,34 @@ impl std::fmt::Debug for TokenPair {
     }
 }
 
+impl Default for WorldFile {
+    fn default() -> Self {
+        Self {
+            clock: None,
+            people: Vec::new(),
+            categories: Vec::new(),
+            organizations: Vec::new(),
+            applications: Vec::new(),
+            follows: Vec::new(),
+            subscriptions: Vec::new(),
+            managers: Vec::new(),
+            restrictions: Vec::new(),
+            messages: Vec::new(),
+            campaigns: Vec::new(),
+            claims: Vec::new(),
+            watched: Vec::new(),
+            tokens: Vec::new(),
+            further_tokens: true,
+        }
+    }
+}
+
 impl WorldFile {
+    /// The time at which the clock of the world stands still.
+    pub fn clock_time(&self) -> Option<Timestamp> {
+        self.clock.as_deref().and_then(Timestamp::parse_rfc3339)
+    }
+
     /// The entries of people by their ids.
     pub(crate) fn people_by_id(&self) -> BTreeMap<&str, &PersonItem> {
         self.people.iter().map(|person| (person.channel_id.as_str(), person)).collect()
@@ -356,9 +430,10 @@ impl PersonItem {
         self.login.as_deref().unwrap_or(&self.channel_id)
     }
 
-    /// The password of the person.
-    pub fn password(&self) -> &str {
-        self.password.as_deref().unwrap_or(PASSWORD)
+    /// The password of the person, if the file tells it.
+    pub fn password(&self) -> Option<&str> {
+        let is_told = self.can_sign_in && self.password_hash.is_none();
+        is_told.then(|| self.password.as_deref().unwrap_or(PASSWORD))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Reads and writes world files.
 
-use super::check::WorldFileError;
+use super::mistake::WorldFileError;
 use super::model::WorldFile;
 
 /// The world without a world file.

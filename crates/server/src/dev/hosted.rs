@@ -1,16 +1,21 @@
 //! One world of the process: its node, which is replaced when the world goes back to a snapshot.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock, Weak};
 
+use domain::Timestamp;
 use sandbox::{WorldError, WorldFile, WorldHost, WorldResult, WorldSummary};
 use serde_json::Value;
+use service::Entropy;
 use tokio::sync::{Mutex, OwnedSemaphorePermit};
 
-use super::birth::resume;
-use super::snapshot::{self, ClockState, Snapshot};
+use super::creation::resume;
+use super::snapshot::{ClockState, Former, Snapshot};
 use super::world::World;
-use crate::{Node, StoreSettings};
+use crate::front::Front;
+use crate::node::NotStarted;
+use crate::{Environment, Node, Settings, StoreSettings};
 
 /// Maximum size of a kept database for which a reset is prepared at the start, in bytes.
 const RESET_BYTES_MAX: u64 = 64 * 1024 * 1024;
@@ -36,6 +41,34 @@ pub(super) struct Hosted {
 pub(super) struct Running {
     pub node: Node,
     pub description: World,
+}
+
+/// What a node goes on from, besides its database.
+struct Continued {
+    environment: Environment,
+    client_secrets: BTreeMap<String, String>,
+    description: World,
+}
+
+impl Continued {
+    fn of(running: &Running) -> Self {
+        let Running { node, description } = running;
+        let entropy = node.service().entropy().seed_state();
+        let entropy = entropy.as_ref().map_or_else(Entropy::system, Entropy::resumed);
+        let environment = match node.sandbox() {
+            Some(sandbox) => Environment::sandbox(ClockState::of(sandbox.clock()).clock(), entropy),
+            None => Environment::system(),
+        };
+        Self { environment, client_secrets: known_client_secrets(node), description: description.clone() }
+    }
+
+    fn of_snapshot(snapshot: &Snapshot) -> Self {
+        Self {
+            environment: snapshot.environment(),
+            client_secrets: snapshot.client_secrets.clone(),
+            description: snapshot.description.clone(),
+        }
+    }
 }
 
 impl std::fmt::Debug for Running {
@@ -114,7 +147,7 @@ impl Hosted {
     }
 
     /// Puts the world into the state of a snapshot. Its open sockets end, its connections stay, and their
-    /// requests wait meanwhile.
+    /// requests wait meanwhile. If that fails, the world goes on as it was.
     pub async fn restore(&self, snapshot: &Snapshot, host: Weak<dyn WorldHost>) -> WorldResult<Value> {
         let mut place = self.running.lock().await;
         let running = place.as_ref().ok_or_else(broken)?;
@@ -123,17 +156,47 @@ impl Hosted {
         };
         let next = path.with_extension("db.next");
         snapshot.copy_to(&next).map_err(WorldError::Failed)?;
+        let before = Continued::of(running);
         let Some(Running { node, .. }) = place.take() else { return Err(broken()) };
         let (front, settings) = node.retire().await;
-        snapshot::replace(&path, &next).map_err(WorldError::Failed)?;
-        let started = Node::start_behind(front, settings, snapshot.environment()).await;
-        let node = started.map_err(WorldError::Failed)?;
-        resume(&node, &snapshot.client_secrets).await.map_err(WorldError::Failed)?;
-        join_host(&node, host);
-        let description = snapshot.description.behind(&node, &self.operator_key);
-        let answer = described(&description, &self.id);
-        *place = Some(Running { node, description });
-        Ok(answer)
+        let (former, started) = match Former::replaced_by(&path, &next) {
+            Ok(former) => {
+                let now = Continued::of_snapshot(snapshot);
+                (Some(former), self.go_on(front, settings.clone(), now, &host).await)
+            }
+            Err(error) => (None, Err(NotStarted { front, error })),
+        };
+        let NotStarted { front, error } = match started {
+            Ok(running) => {
+                former.into_iter().for_each(Former::delete);
+                let answer = described(&running.description, &self.id);
+                *place = Some(running);
+                return Ok(answer);
+            }
+            Err(not_started) => not_started,
+        };
+        former.map_or(Ok(()), Former::put_back).map_err(WorldError::Failed)?;
+        let again = self.go_on(front, settings, before, &host).await;
+        *place = Some(again.map_err(|not_started| WorldError::Failed(not_started.error))?);
+        Err(WorldError::Failed(format!("{error}: the world goes on as it was")))
+    }
+
+    /// Starts a node with the database that is there.
+    async fn go_on(
+        &self,
+        front: Front,
+        settings: Settings,
+        from: Continued,
+        host: &Weak<dyn WorldHost>,
+    ) -> Result<Running, NotStarted> {
+        let Continued { environment, client_secrets, description } = from;
+        let node = Node::start_behind(front, settings, environment).await?;
+        if let Err(error) = resume(&node, &client_secrets).await {
+            return Err(NotStarted { front: node.retire().await.0, error });
+        }
+        join_host(&node, host.clone());
+        let description = description.behind(&node, &self.operator_key);
+        Ok(Running { node, description })
     }
 
     /// The world as a world file.
@@ -142,7 +205,11 @@ impl Hosted {
         let Running { node, description } = running.as_ref().ok_or_else(broken)?;
         let known = description.known_secrets(known_client_secrets(node));
         let failed = |error: service::Error| WorldError::Failed(format!("the store failed: {error}"));
-        WorldFile::of(node.service(), &known).await.map_err(failed)
+        let mut file = WorldFile::of(node.service(), &known).await.map_err(failed)?;
+        let clock = node.sandbox().map(|sandbox| ClockState::of(sandbox.clock()));
+        let moved = clock.filter(|clock| !clock.follows_system);
+        file.clock = moved.map(|clock| Timestamp::from_millis(clock.now_ms).rfc3339());
+        Ok(file)
     }
 
     /// Ends the world at once.
@@ -184,7 +251,7 @@ async fn snapshot_of(id: &str, running: &Running, file: PathBuf) -> WorldResult<
     })
 }
 
-fn known_client_secrets(node: &Node) -> std::collections::BTreeMap<String, String> {
+fn known_client_secrets(node: &Node) -> BTreeMap<String, String> {
     let secrets = node.sandbox().map(sandbox::Sandbox::client_secrets).unwrap_or_default();
     secrets.into_iter().map(|(client_id, secret)| (client_id, secret.expose().to_owned())).collect()
 }

@@ -1,7 +1,7 @@
 //! The sandbox: its worlds, how they begin, and their descriptions for developers.
 
 mod archive;
-mod birth;
+mod creation;
 mod hosted;
 mod notes;
 mod program;
@@ -19,7 +19,7 @@ use domain::secret::OperatorKey;
 use sandbox::WorldFile;
 
 use crate::Settings;
-use birth::{Birth, BirthError};
+use creation::{Creation, CreationError};
 
 pub use temporary::TemporaryFolder;
 pub use world::{Start, World};
@@ -32,7 +32,7 @@ pub struct Opening {
     settings: Settings,
     /// The folder of this process.
     root: TemporaryFolder,
-    birth: Birth,
+    creation: Creation,
     /// The world file and its path, for the position of a mistake.
     source: Option<(PathBuf, String)>,
 }
@@ -74,23 +74,23 @@ impl WorldOptions<'_> {
             .ok_or(format!("{} is damaged", notes::path(self.folder).display()))?;
         let default = || WorldFile::of_default().map_err(|error| error.to_string());
         let file = notes.world.clone().map_or_else(default, Ok)?;
-        let birth = Birth { file, notes, entropy, clock: self.clock, steered: self.steered };
-        Ok((Beginning { birth, source }, key))
+        let creation = Creation { file, notes, entropy, clock: self.clock, steered: self.steered };
+        Ok((Beginning { creation, source }, key))
     }
 }
 
 /// How the main world begins.
 #[derive(Debug)]
 pub struct Beginning {
-    birth: Birth,
+    creation: Creation,
     source: Option<(PathBuf, String)>,
 }
 
 impl Opening {
     /// How `stagedoor dev` begins with these settings. `root` is the folder of this process.
     pub fn new(settings: Settings, root: TemporaryFolder, beginning: Beginning) -> Self {
-        let Beginning { birth, source } = beginning;
-        Self { settings, root, birth, source }
+        let Beginning { creation, source } = beginning;
+        Self { settings, root, creation, source }
     }
 
     /// The settings of the main world.
@@ -103,13 +103,13 @@ impl Opening {
     /// # Errors
     /// A sentence for the developer.
     pub async fn start(self) -> Result<(Arc<Worlds>, World), String> {
-        let Self { settings, root, birth, source } = self;
-        Worlds::start(settings, root, birth).await.map_err(|error| match (error, source) {
-            (BirthError::File(error), Some((path, text))) => {
+        let Self { settings, root, creation, source } = self;
+        Worlds::start(settings, root, creation).await.map_err(|error| match (error, source) {
+            (CreationError::File(error), Some((path, text))) => {
                 format!("--world {}: {}", path.display(), error.located_in(&text))
             }
-            (BirthError::File(error), None) => format!("failed to seed the world: {error}"),
-            (BirthError::Failed(error), _) => error,
+            (CreationError::File(error), None) => format!("failed to seed the world: {error}"),
+            (CreationError::Failed(error), _) => error,
         })
     }
 }

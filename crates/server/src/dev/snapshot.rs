@@ -80,13 +80,63 @@ impl Snapshot {
     }
 }
 
-/// Replaces the database of a world that does not run.
-pub(super) fn replace(database: &Path, next: &Path) -> Result<(), String> {
-    for beside in ["db-wal", "db-shm"] {
-        // There is none after a clean end.
-        let _ = std::fs::remove_file(database.with_extension(beside));
+/// The files of a database, by what follows the name of the first one.
+const DATABASE_FILES: [&str; 3] = ["db", "db-wal", "db-shm"];
+
+/// The former database of a world that does not run. It lies beside the new one.
+pub(super) struct Former {
+    database: PathBuf,
+}
+
+impl Former {
+    /// Replaces the database by the file `next`.
+    pub fn replaced_by(database: &Path, next: &Path) -> Result<Self, String> {
+        let former = Self { database: database.to_owned() };
+        let moved = former.each(|file, aside| std::fs::rename(file, aside));
+        let moved = moved.and_then(|()| std::fs::rename(next, database));
+        match moved {
+            Ok(()) => Ok(former),
+            Err(error) => {
+                former.put_back()?;
+                Err(not_copied(&error))
+            }
+        }
     }
-    std::fs::rename(next, database).map_err(|error| not_copied(&error))
+
+    /// Replaces the new database by the former one.
+    pub fn put_back(self) -> Result<(), String> {
+        let has_former = self.database.with_extension("db.former").exists();
+        let put_back = self.each(|file, aside| {
+            if has_former {
+                ignore_missing(std::fs::remove_file(file))?;
+            }
+            std::fs::rename(aside, file)
+        });
+        put_back.map_err(|error| not_copied(&error))
+    }
+
+    /// Deletes the former database.
+    pub fn delete(self) {
+        if let Err(error) = self.each(|_, aside| std::fs::remove_file(aside)) {
+            tracing::warn!(%error, "failed to delete the former database of a world");
+        }
+    }
+
+    /// Runs `step` with each file and its place aside. A missing file is no error.
+    fn each(&self, step: impl Fn(&Path, &Path) -> std::io::Result<()>) -> std::io::Result<()> {
+        DATABASE_FILES.iter().try_for_each(|part| {
+            let file = self.database.with_extension(part);
+            let aside = self.database.with_extension(format!("{part}.former"));
+            ignore_missing(step(&file, &aside))
+        })
+    }
+}
+
+fn ignore_missing(outcome: std::io::Result<()>) -> std::io::Result<()> {
+    match outcome {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        outcome => outcome,
+    }
 }
 
 fn not_copied(error: &std::io::Error) -> String {

@@ -1,6 +1,6 @@
 //! The output of `stagedoor dev`: text for a developer, or one JSON object for a program.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write;
 use std::path::Path;
 
@@ -29,7 +29,7 @@ pub struct Start<'a> {
 
 /// Number of people in a row of the overview.
 const PEOPLE_IN_A_ROW: usize = 4;
-/// Maximum number of people that are described and get tokens.
+/// Maximum number of people that are described and get tokens, besides those with tokens in the world file.
 const PEOPLE_MAX: usize = 100;
 
 /// The description of a world: its addresses and every secret. Only a sandbox may be described.
@@ -50,9 +50,6 @@ pub struct World {
     sign_in_url: String,
     #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
     tls: Option<TlsEntry>,
-    /// The secrets of webhooks that the world file fixes, by client id.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    webhook_secrets: BTreeMap<String, String>,
 }
 
 impl std::fmt::Debug for World {
@@ -77,7 +74,9 @@ struct UserEntry {
     channel_id: String,
     channel_name: String,
     login: String,
-    password: String,
+    /// `None` if the world file has only its hash, or no login.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    password: Option<String>,
     tokens: BTreeMap<String, TokenEntry>,
 }
 
@@ -86,6 +85,12 @@ struct UserEntry {
 struct TokenEntry {
     access_token: String,
     refresh_token: String,
+}
+
+impl TokenEntry {
+    fn of_file(pair: &TokenPair) -> Self {
+        Self { access_token: pair.access_token.clone(), refresh_token: pair.refresh_token.clone() }
+    }
 }
 
 impl World {
@@ -108,21 +113,30 @@ impl World {
             }
         }
         let sign_in_url = applications.first().map(|first| first.sign_in_url(node.base_url()));
+        let pairs = file.tokens.iter().rev().map(|pair| ((&*pair.channel_id, &*pair.client_id), pair));
+        let pairs: HashMap<_, _> = pairs.collect();
+        let with_tokens: HashSet<_> = file.tokens.iter().map(|pair| &*pair.channel_id).collect();
         let mut users = Vec::new();
-        for person in file.people.iter().take(PEOPLE_MAX) {
+        for (place, person) in file.people.iter().enumerate() {
+            if place >= PEOPLE_MAX && !with_tokens.contains(&*person.channel_id) {
+                continue;
+            }
             let channel_id = ChannelId::stored(person.channel_id.clone());
             let Ok(channel) = service.channel(&channel_id).await else { continue };
             let mut tokens = BTreeMap::new();
             for application in &applications {
-                if let Some(pair) = application.token_pair(service, file, &channel_id).await? {
-                    tokens.insert(application.entry.client_id.clone(), pair);
-                }
+                let pair = match pairs.get(&(&*person.channel_id, &*application.entry.client_id)) {
+                    Some(pair) => Some(TokenEntry::of_file(pair)),
+                    None if file.further_tokens => application.issued_pair(service, &channel_id).await?,
+                    None => None,
+                };
+                tokens.extend(pair.map(|pair| (application.entry.client_id.clone(), pair)));
             }
             users.push(UserEntry {
                 channel_name: channel.name,
                 channel_id: person.channel_id.clone(),
                 login: person.login().to_owned(),
-                password: person.password().to_owned(),
+                password: person.password().map(str::to_owned),
                 tokens,
             });
         }
@@ -135,10 +149,6 @@ impl World {
             scopes: application.scopes.iter().map(|scope| scope.name().to_owned()).collect(),
         };
         let applications = applications.iter().map(entry).collect();
-        let webhooks = file
-            .applications
-            .iter()
-            .filter_map(|entry| Some((entry.client_id.clone(), entry.webhook.as_ref()?.secret.clone()?)));
         Ok(Self {
             exposure: exposure(node.address()),
             base_url: node.base_url().to_owned(),
@@ -149,7 +159,6 @@ impl World {
             users,
             sign_in_url: sign_in_url.unwrap_or_default(),
             tls: TlsEntry::of(node),
-            webhook_secrets: webhooks.collect(),
         })
     }
 
@@ -178,8 +187,8 @@ impl World {
 
     /// The secrets of the world that its service has only as hashes.
     pub(super) fn known_secrets(&self, client_secrets: BTreeMap<String, String>) -> KnownSecrets {
-        let changed = |user: &&UserEntry| user.password != PASSWORD;
-        let passwords = self.users.iter().filter(changed);
+        let passwords =
+            self.users.iter().filter_map(|user| Some((user.channel_id.clone(), user.password.clone()?)));
         let pairs = self.users.iter().flat_map(|user| {
             user.tokens.iter().map(|(client_id, tokens)| TokenPair {
                 channel_id: user.channel_id.clone(),
@@ -188,12 +197,7 @@ impl World {
                 refresh_token: tokens.refresh_token.clone(),
             })
         });
-        KnownSecrets {
-            passwords: passwords.map(|user| (user.channel_id.clone(), user.password.clone())).collect(),
-            client_secrets,
-            webhook_secrets: self.webhook_secrets.clone(),
-            tokens: pairs.collect(),
-        }
+        KnownSecrets { passwords: passwords.collect(), client_secrets, tokens: pairs.collect() }
     }
 
     /// Writes the state file, by which commands find the sandbox. It is removed when the returned value is
@@ -289,21 +293,12 @@ struct Described<'a> {
 }
 
 impl Described<'_> {
-    /// The tokens of a person: those of the file, else new ones. An application without a redirect address
-    /// gets none.
-    async fn token_pair(
+    /// New tokens of a person. An application without a redirect address gets none.
+    async fn issued_pair(
         &self,
         service: &Service,
-        file: &WorldFile,
         channel_id: &ChannelId,
     ) -> Result<Option<TokenEntry>, Error> {
-        let of_file = |pair: &&TokenPair| {
-            pair.channel_id == channel_id.as_str() && pair.client_id == self.entry.client_id
-        };
-        if let Some(pair) = file.tokens.iter().find(of_file) {
-            let TokenPair { access_token, refresh_token, .. } = pair.clone();
-            return Ok(Some(TokenEntry { access_token, refresh_token }));
-        }
         let Some(redirect_uri) = for_program(&self.addresses) else { return Ok(None) };
         let issued = sign_in(service, self.application.clone(), redirect_uri.clone(), channel_id).await?;
         Ok(Some(TokenEntry {

@@ -18,7 +18,7 @@ use store::{Options, Store, Target};
 use tokio::sync::{OnceCell, Semaphore};
 
 use super::archive;
-use super::birth::{Birth, BirthError};
+use super::creation::{Creation, CreationError};
 use super::hosted::{Hosted, Running};
 use super::notes::{self, Notes};
 use super::snapshot::Snapshot;
@@ -59,13 +59,13 @@ impl Worlds {
     pub(super) async fn start(
         settings: Settings,
         root: TemporaryFolder,
-        birth: Birth,
-    ) -> Result<(Arc<Self>, World), BirthError> {
-        let (node, world) = birth.begin(settings.clone()).await?;
+        creation: Creation,
+    ) -> Result<(Arc<Self>, World), CreationError> {
+        let (node, world) = creation.begin(settings.clone()).await?;
         let worlds = Arc::new_cyclic(|this| Self {
             this: this.clone(),
             base: settings,
-            file: birth.file,
+            file: creation.file,
             root,
             template: OnceCell::new(),
             worlds: Mutex::default(),
@@ -73,7 +73,7 @@ impl Worlds {
             places: Arc::new(Semaphore::new(WORLDS_MAX)),
             named: AtomicU64::new(0),
         });
-        let main = Arc::new(Hosted::new(MAIN_WORLD.to_owned(), birth.notes.operator_key, None, None));
+        let main = Arc::new(Hosted::new(MAIN_WORLD.to_owned(), creation.notes.operator_key, None, None));
         main.run(Running { node, description: world.clone() }, None, worlds.host()).await;
         main.prepare_reset(worlds.new_file()).await;
         worlds.map().insert(MAIN_WORLD.to_owned(), main);
@@ -188,14 +188,16 @@ impl Worlds {
         }
         let file = world.unwrap_or_else(|| self.file.clone());
         let entropy = notes::entropy(seed, 0);
-        let birth = Birth { notes: Notes::new(&entropy, &file), file, entropy, clock, steered: true };
-        let (world, database) = self.reserve(name, &birth.notes)?;
+        let creation = Creation { notes: Notes::new(&entropy, &file), file, entropy, clock, steered: true };
+        let (world, database) = self.reserve(name, &creation.notes)?;
         let start = async {
             self.copy_template(&database).await?;
-            let settings = self.settings(database, &birth.notes.operator_key);
-            let (node, description) = birth.begin(settings).await.map_err(|error| match error {
-                BirthError::File(error) => WorldError::invalid(format!("world.{}", error.path), error.rule),
-                BirthError::Failed(error) => WorldError::Failed(error),
+            let settings = self.settings(database, &creation.notes.operator_key);
+            let (node, description) = creation.begin(settings).await.map_err(|error| match error {
+                CreationError::File(error) => {
+                    WorldError::invalid(format!("world.{}", error.path), error.rule)
+                }
+                CreationError::Failed(error) => WorldError::Failed(error),
             })?;
             Ok((Running { node, description }, None))
         };
@@ -211,7 +213,7 @@ impl Worlds {
             snapshot.copy_to(&database).map_err(WorldError::Failed)?;
             let settings = self.settings(database, &notes.operator_key);
             let node = Node::start(settings, snapshot.environment()).await.map_err(WorldError::Failed)?;
-            super::birth::resume(&node, &snapshot.client_secrets).await.map_err(WorldError::Failed)?;
+            super::creation::resume(&node, &snapshot.client_secrets).await.map_err(WorldError::Failed)?;
             let description = snapshot.description.behind(&node, &notes.operator_key);
             Ok((Running { node, description }, Some(snapshot.clone())))
         };

@@ -29,6 +29,23 @@ impl std::fmt::Debug for LoginCredentials {
     }
 }
 
+/// What is known of the password of a person.
+#[derive(Clone, PartialEq, Eq)]
+pub enum StoredPassword {
+    /// The channel has no person who can sign in.
+    None,
+    /// The password.
+    Known(String),
+    /// Its hash, in PHC form.
+    Hash(String),
+}
+
+impl std::fmt::Debug for StoredPassword {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("StoredPassword")
+    }
+}
+
 /// A channel after the checks and the hashing of its password.
 #[derive(Clone)]
 pub(crate) struct CheckedChannel {
@@ -81,6 +98,45 @@ impl Service {
         let channel = self.checked_channel(channel, credentials).await?;
 
         self.write(async move |work: &mut Work<'_>| put(work, &channel).await).await
+    }
+
+    /// [`put_channel`](Self::put_channel) with the hash of a password, of another sandbox.
+    ///
+    /// # Errors
+    /// As [`put_channel`](Self::put_channel).
+    pub async fn put_channel_with_hash(
+        &self,
+        channel: ChannelRecord,
+        login: String,
+        password_hash: String,
+        email: Option<&str>,
+    ) -> Result<(), Error> {
+        check_credential("login", &login)?;
+        let email = email.map(Email::parse).transpose()?;
+        let person = Some(HashedLogin { login, password_hash, email });
+        let channel = CheckedChannel { person, ..self.checked_channel(channel, None).await? };
+
+        self.write(async move |work: &mut Work<'_>| put(work, &channel).await).await
+    }
+
+    /// The password of the person of a channel, if it is one of `candidates`. Otherwise its hash. And the
+    /// e-mail address.
+    pub async fn stored_password(
+        &self,
+        channel: &ChannelId,
+        candidates: Vec<String>,
+    ) -> Result<(StoredPassword, Option<String>), Error> {
+        let channel = channel.clone();
+        let account = self.read(async move |tx: &mut Tx| Ok::<_, Error>(tx.account(&channel).await?));
+        let Some(account) = account.await? else { return Ok((StoredPassword::None, None)) };
+        let stored = account.password_hash;
+        for candidate in candidates {
+            let Some(password) = Password::typed(&candidate) else { continue };
+            if let Ok(true) = self.0.passwords.verify(password, Some(stored.clone()), true).await {
+                return Ok((StoredPassword::Known(candidate), account.email));
+            }
+        }
+        Ok((StoredPassword::Hash(stored), account.email))
     }
 
     /// Checks a channel and hashes its password before the transaction. Hashing is slow, and a transaction

@@ -114,6 +114,17 @@ pub(crate) async fn put_manager(
     role: UserRole,
 ) -> Result<(), Error> {
     let now = work.now();
+    put_manager_since(work, channel, manager, role, now).await
+}
+
+/// Gives a manager a role since a time, inside a transaction.
+pub(crate) async fn put_manager_since(
+    work: &mut Work<'_>,
+    channel: &ChannelId,
+    manager: &ChannelId,
+    role: UserRole,
+    since: Timestamp,
+) -> Result<(), Error> {
     check_different("managerChannelId", channel, manager)?;
     work.lock_channel(channel).await?;
     check_both_exist(work, channel, manager).await?;
@@ -121,7 +132,7 @@ pub(crate) async fn put_manager(
         let rule = Rule::Items { min: 0, max: MANAGERS_MAX as usize };
         return Err(Invalid::new("managerChannelId", rule).into());
     }
-    Ok(work.put_manager(channel, manager, role, now).await?)
+    Ok(work.put_manager(channel, manager, role, since).await?)
 }
 
 /// Removes the role of a manager, inside a transaction.

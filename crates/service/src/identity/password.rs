@@ -43,6 +43,24 @@ impl PasswordCost {
     pub const LEAST: Self = Self { memory_kib: Params::MIN_M_COST, passes: Params::MIN_T_COST };
 }
 
+/// Maximum memory of one check of a hash that was made elsewhere, in KiB.
+const FOREIGN_MEMORY_KIB_MAX: u32 = 64 * 1024;
+/// Maximum number of its passes.
+const FOREIGN_PASSES_MAX: u32 = 10;
+
+/// Whether a text is a hash of a password that can be checked at a bounded cost: Argon2id, in PHC form.
+pub fn is_password_hash(text: &str) -> bool {
+    let Ok(hash) = PasswordHash::new(text) else { return false };
+    let is_bounded = |params: Params| {
+        params.m_cost() <= FOREIGN_MEMORY_KIB_MAX
+            && params.t_cost() <= FOREIGN_PASSES_MAX
+            && params.p_cost() == Params::DEFAULT_P_COST
+    };
+    hash.algorithm.as_str() == Algorithm::Argon2id.as_str()
+        && hash.hash.is_some()
+        && Params::try_from(&hash).is_ok_and(is_bounded)
+}
+
 /// 19 MiB and two passes: some tens of milliseconds.
 impl Default for PasswordCost {
     fn default() -> Self {
@@ -196,6 +214,24 @@ mod tests {
         assert_eq!(verify("wrong horse", Some(&stored)).await, Ok(false));
         assert_eq!(verify("correct horse", Some("")).await, Ok(false));
         assert_eq!(verify("no login has this password", None).await, Ok(false));
+    }
+
+    #[test]
+    fn a_hash_of_elsewhere_is_checked_at_a_bounded_cost() {
+        let salt_and_hash = "c29tZXNhbHRzb21lc2FsdA$aGFzaGhhc2hoYXNoaGFzaGhhc2hoYXNoaGFzaGhhc2g";
+        let of = |start: &str| is_password_hash(&format!("{start}{salt_and_hash}"));
+        assert!(of("$argon2id$v=19$m=19456,t=2,p=1$") && of("$argon2id$v=19$m=8,t=1,p=1$"));
+        for start in [
+            "$argon2id$v=19$m=1048576,t=2,p=1$",
+            "$argon2id$v=19$m=19456,t=1000,p=1$",
+            "$argon2id$v=19$m=19456,t=2,p=4$",
+            "$argon2d$v=19$m=19456,t=2,p=1$",
+            "$2b$12$",
+            "",
+        ] {
+            assert!(!of(start), "{start}");
+        }
+        assert!(!is_password_hash("$argon2id$v=19$m=19456,t=2,p=1$c29tZXNhbHRzb21lc2FsdA"));
     }
 
     #[tokio::test]

@@ -30,6 +30,15 @@ pub struct LiveReport {
     pub tags: Option<Vec<String>>,
 }
 
+/// What the store otherwise gives a new live.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LiveStart {
+    /// Its number.
+    pub live_id: Option<i64>,
+    /// Since when it is on air.
+    pub opened_at: Option<Timestamp>,
+}
+
 /// A page of the live list.
 #[derive(Debug)]
 pub struct LivePage {
@@ -49,6 +58,21 @@ impl Service {
         let report = report.checked()?;
         let channel = channel.clone();
         self.write(async move |work: &mut Work<'_>| put(work, &channel, &report).await).await
+    }
+
+    /// [`put_live`](Self::put_live) with the start of a live that began in another sandbox.
+    ///
+    /// # Errors
+    /// As [`put_live`](Self::put_live).
+    pub async fn put_live_since(
+        &self,
+        channel: &ChannelId,
+        report: LiveReport,
+        start: LiveStart,
+    ) -> Result<(), Error> {
+        let report = report.checked()?;
+        let channel = channel.clone();
+        self.write(async move |work: &mut Work<'_>| put_since(work, &channel, &report, start).await).await
     }
 
     /// Takes a channel off air. Nothing happens when the channel is not on air.
@@ -130,6 +154,15 @@ impl LiveReport {
 
 /// Applies one report, inside a transaction.
 pub(crate) async fn put(work: &mut Work<'_>, channel: &ChannelId, report: &LiveReport) -> Result<(), Error> {
+    put_since(work, channel, report, LiveStart::default()).await
+}
+
+async fn put_since(
+    work: &mut Work<'_>,
+    channel: &ChannelId,
+    report: &LiveReport,
+    start: LiveStart,
+) -> Result<(), Error> {
     if let CategoryChoice::Of(id) = &report.category {
         check_category(work, id).await?;
     }
@@ -143,16 +176,28 @@ pub(crate) async fn put(work: &mut Work<'_>, channel: &ChannelId, report: &LiveR
     work.lock_broadcast_setting(channel).await?;
     let show = report.completed_from(&setting_of(work, channel).await?);
     match work.live_on_air(channel).await? {
-        None => begin(work, channel, show, version).await,
+        None => begin(work, channel, show, version, start).await,
         Some(live) => change(work, channel, live, show, version).await,
     }
 }
 
-async fn begin(work: &mut Work<'_>, channel: &ChannelId, show: LiveShow, version: i64) -> Result<(), Error> {
-    let now = work.now();
-    let live_id = work.next_live_id().await?;
+async fn begin(
+    work: &mut Work<'_>,
+    channel: &ChannelId,
+    show: LiveShow,
+    version: i64,
+    start: LiveStart,
+) -> Result<(), Error> {
+    let opened_at = start.opened_at.unwrap_or(work.now());
+    let live_id = match start.live_id {
+        Some(live_id) => {
+            work.raise_last_live_id(live_id).await?;
+            live_id
+        }
+        None => work.next_live_id().await?,
+    };
     let count = show.concurrent_user_count;
-    work.begin_live(channel, &LiveOnAir { live_id, counted_since: version, show }, now).await?;
+    work.begin_live(channel, &LiveOnAir { live_id, counted_since: version, show }, opened_at).await?;
     Ok(work.open_live_span(live_id, count, version).await?)
 }
 

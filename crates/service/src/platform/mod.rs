@@ -4,3 +4,4 @@ pub mod bulk;
 pub mod channel_events;
 pub mod idempotency;
 pub(crate) mod node_locks;
+pub mod world_rows;

@@ -257,6 +257,19 @@ impl Service {
         .await
     }
 
+    /// The secret that signs now, for a sandbox; `None` without a webhook.
+    pub async fn signing_webhook_secret(&self, client_id: &ClientId) -> Result<Option<WebhookSecret>, Error> {
+        let (client_id, now) = (client_id.clone(), self.now());
+        let found = self
+            .read(async move |tx: &mut Tx| {
+                let Some(webhook) = tx.webhook(&client_id).await? else { return Ok::<_, Error>(None) };
+                let sealed = tx.signing_secret(&webhook.webhook_id, now).await?;
+                Ok(sealed.map(|sealed| (webhook.webhook_id, sealed)))
+            })
+            .await?;
+        Ok(found.and_then(|(webhook_id, sealed)| self.open_webhook_secret(&webhook_id, &sealed)))
+    }
+
     /// Opens a sealed secret. `None` if it was sealed with another service key.
     pub(crate) fn open_webhook_secret(&self, webhook_id: &WebhookId, sealed: &str) -> Option<WebhookSecret> {
         let opened = self.key().open(&subject(webhook_id), sealed);

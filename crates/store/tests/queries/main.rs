@@ -26,6 +26,7 @@ mod subscriptions;
 mod sweeps;
 mod watching;
 mod webhooks;
+mod world_rows;
 
 use domain::application::{Application, Organization};
 use domain::secret::SecretHash;

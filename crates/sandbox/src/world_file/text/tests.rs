@@ -106,6 +106,27 @@ fn a_mistake_is_named_with_its_line_and_column() {
             "applications[0].organizationId: there is no organization games",
         ),
         (
+            with("messages:\n  - { channelId: a, senderChannelId: b, content: c, messageTime: noon }\n"),
+            "line 10, column 66: messages[0].messageTime: must be a time",
+        ),
+        (
+            with(
+                "restrictions:\n  - { channelId: a, restrictedChannelId: b }\n  - { channelId: a, \
+                 restrictedChannelId: b }\n",
+            ),
+            "restrictions[1].restrictedChannelId: is restricted already",
+        ),
+        (
+            with("watched:\n  - { campaignId: c, channelId: a, minutes: 1 }\n"),
+            "watched[0].campaignId: there is no campaign c",
+        ),
+        ("people:\n  - { channelId: a, channelName: A, passwordHash: secret }\n".to_owned(), "Argon2id"),
+        (
+            "people:\n  - { channelId: a, channelName: A, password: a, canSignIn: false }\n".to_owned(),
+            "people[0].password: must not be given together with canSignIn",
+        ),
+        ("clock: noon\n".to_owned(), "line 1, column 8: clock: must be a time"),
+        (
             with("tokens:\n  - { channelId: a, clientId: bot, accessToken: short, refreshToken: x }\n"),
             "tokens[0].accessToken: must be 16 to 512",
         ),

@@ -144,6 +144,73 @@ async fn a_reset_and_a_restore_bring_a_world_back_on_the_same_connection() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_failed_reset_leaves_the_world_as_it_was() {
+    let temporary = tempfile::tempdir().expect("a folder");
+    let mut dev = stagedoor(&["dev", "--json", "--listen", "127.0.0.1:0"]);
+    dev.env("TMPDIR", temporary.path()).stdout(std::process::Stdio::piped());
+    dev.stderr(std::process::Stdio::null());
+    let sandbox = Sandbox::of(dev, temporary.path().join("log")).await;
+    let main = World::of({
+        let mut main = sandbox.world.clone();
+        main["worldId"] = json!("main");
+        main
+    });
+    main.follow().await;
+    let folders = std::fs::read_dir(temporary.path()).expect("a folder");
+    let folder = folders.map(|entry| entry.expect("an entry").path()).find(|path| path.is_dir());
+    // The first file of the process is the state that a reset of the main world goes back to.
+    let origin = folder.expect("the folder of the process").join("0.db");
+    let bytes = std::fs::read(&origin).expect("a database");
+    std::fs::write(&origin, "no database").expect("a file");
+    let mut kept = Connection::open(main.api.address()).await;
+    let reset = || Request::post(format!("{WORLDS}/main/reset"));
+    let failed = sandbox.api.operator(reset()).await;
+    assert!(failed.status == 500 && failed.text().contains("goes on as it was"), "{}", failed.text());
+    let me = Request::get("/open/v1/users/me").bearer(main.token());
+    assert_eq!(kept.send(&me).await.status, 200, "the connection stayed");
+    assert_eq!(main.followers().await, 5);
+    main.api.open_user_session(main.token()).await.ping().await;
+    std::fs::write(&origin, bytes).expect("a file");
+    sandbox.api.operator(reset()).await.content();
+    assert_eq!(main.followers().await, 4);
+    sandbox.signal("TERM").await;
+    assert!(sandbox.end().await.0.success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_reach_a_world_by_its_id() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let arguments = ["dev", "--json", "--listen", "127.0.0.1:0", "--clock", "2027-01-01T00:00:00Z"];
+    let mut dev = stagedoor_in(folder.path(), &arguments);
+    dev.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::null());
+    let sandbox = Sandbox::of(dev, folder.path().join("log")).await;
+    let command = async |arguments: &[&str]| run(stagedoor_in(folder.path(), arguments)).await;
+    let new = command(&["world", "new", "pinned", "--clock", "2028-01-01T00:00:00Z", "--json"]).await;
+    assert!(new.status.success(), "{}", new.stderr);
+    for (arguments, expected) in [
+        (vec!["clock", "--world", "pinned"], "2028-01-01T00:00:00.000Z"),
+        (vec!["clock", "--world", "main"], "2027-01-01T00:00:00.000Z"),
+        (vec!["clock"], "2027-01-01T00:00:00.000Z"),
+        (vec!["world", "list", "--world", "pinned"], "\npinned "),
+    ] {
+        let ran = command(&arguments).await;
+        assert!(ran.status.success() && ran.stdout.contains(expected), "{} {}", ran.stdout, ran.stderr);
+    }
+    let token = command(&["token", "--world", "pinned", "--user", "bada"]).await;
+    let pinned = World::of(serde_json::from_str(&new.stdout).expect("JSON"));
+    assert_eq!(pinned.api.me(token.stdout.trim()).await.content()["channelId"], "streamer-bada");
+    let mut by_variable = stagedoor_in(folder.path(), &["env", "--format", "json"]);
+    by_variable.env("STAGEDOOR_WORLD", "pinned");
+    let environment: Value = serde_json::from_str(&run(by_variable).await.stdout).expect("JSON");
+    assert_eq!(environment["STAGEDOOR_BASE_URL"], pinned.description["baseUrl"]);
+    let unknown = command(&["token", "--world", "nothing"]).await;
+    assert_eq!(unknown.status.code(), Some(3), "{}", unknown.stderr);
+    assert!(unknown.stderr.contains("These run: main, pinned."), "{}", unknown.stderr);
+    sandbox.signal("TERM").await;
+    assert!(sandbox.end().await.0.success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_snapshot_with_a_seed_and_a_frozen_clock_goes_on_the_same_way() {
     let host = Host::start(&[]).await;
     let world = host.world(json!({ "name": "one", "seed": 7, "clock": "2027-01-01T00:00:00Z" })).await;

@@ -18,6 +18,7 @@ const EXPOSE: &[&str] = &[
     "sandbox/src/http/environment.rs",
     "sandbox/src/http/tokens.rs",
     "sandbox/src/overview.rs",
+    "sandbox/src/world_file/export.rs",
     "sandbox/src/world_file/load.rs",
     "server/src/dev/hosted.rs",
     "server/src/dev/notes.rs",

@@ -114,6 +114,7 @@ columns!(Subscriber {
     name: "c.channel_name",
     month: "s.month",
     tier_no: "s.tier_no",
+    tier_name: "s.tier_name",
     created_at: "s.created_at",
 });
 

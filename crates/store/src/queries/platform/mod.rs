@@ -2,3 +2,4 @@
 
 pub mod idempotency;
 pub mod mail_outbox;
+pub mod world_rows;

@@ -271,6 +271,8 @@ pub struct Delivery {
     pub in_flight: bool,
     /// How often the message was leased.
     pub attempts: i64,
+    /// Failed attempts since the message was written or last resent.
+    pub failures: i64,
     /// When it was written.
     pub created_at: Timestamp,
     /// When its state last changed.
@@ -285,6 +287,7 @@ columns!(Delivery {
     due_at: "due_at",
     in_flight: "in_flight",
     attempts: "attempts",
+    failures: "failures",
     created_at: "created_at",
     changed_at: "changed_at",
 });

@@ -1,4 +1,4 @@
-//! How a world begins: its content, its secrets, its clock and its randomness.
+//! The creation of a world: its content, its secrets, its clock and its randomness.
 
 use std::collections::BTreeMap;
 
@@ -17,9 +17,9 @@ const SEEDED_AT_MS: i64 = 1_767_225_600_000;
 /// How long before the begin of its clock the content of any other world was made, in milliseconds.
 const MADE_BEFORE_MS: i64 = 1_000;
 
-/// What a world begins with.
+/// What a world is created with.
 #[derive(Debug)]
-pub(super) struct Birth {
+pub(super) struct Creation {
     pub file: WorldFile,
     pub notes: Notes,
     pub entropy: Entropy,
@@ -29,38 +29,39 @@ pub(super) struct Birth {
     pub steered: bool,
 }
 
-/// Why a world did not begin.
+/// Why a world was not created.
 #[derive(Debug)]
-pub(super) enum BirthError {
+pub(super) enum CreationError {
     /// The world file breaks a rule of the service.
     File(WorldFileError),
     /// The node did not start, or the service failed.
     Failed(String),
 }
 
-impl From<WorldFileError> for BirthError {
+impl From<WorldFileError> for CreationError {
     fn from(error: WorldFileError) -> Self {
         Self::File(error)
     }
 }
 
-impl From<String> for BirthError {
+impl From<String> for CreationError {
     fn from(error: String) -> Self {
         Self::Failed(error)
     }
 }
 
-impl From<service::Error> for BirthError {
+impl From<service::Error> for CreationError {
     fn from(error: service::Error) -> Self {
         Self::Failed(format!("the store failed: {error}"))
     }
 }
 
-impl Birth {
+impl Creation {
     /// Starts the node, writes the content if the store has none, and issues tokens. Until then the clock
     /// stands still.
-    pub async fn begin(&self, settings: Settings) -> Result<(Node, World), BirthError> {
-        let Self { file, notes, entropy, clock: begins_at, steered } = self;
+    pub async fn begin(&self, settings: Settings) -> Result<(Node, World), CreationError> {
+        let Self { file, notes, entropy, steered, .. } = self;
+        let begins_at = self.begins_at();
         let clock = SandboxClock::new(self.made_at(), ClockMode::Frozen);
         let environment = match *steered {
             true => Environment::sandbox(clock.clone(), entropy.clone()),
@@ -88,9 +89,14 @@ impl Birth {
         Ok((node, world))
     }
 
+    /// The time at which the clock stands still: the given one, else that of the world file.
+    fn begins_at(&self) -> Option<Timestamp> {
+        self.clock.or_else(|| self.file.clock_time())
+    }
+
     fn made_at(&self) -> Timestamp {
         let is_new = self.notes.starts == 0;
-        match self.clock {
+        match self.begins_at() {
             None if is_new && self.entropy.is_seeded() => Timestamp::from_millis(SEEDED_AT_MS),
             begins_at => {
                 let people_ms = i64::try_from(self.file.people.len()).unwrap_or(0);
