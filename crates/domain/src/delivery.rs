@@ -5,6 +5,8 @@
 
 use std::time::UNIX_EPOCH;
 
+use sha2::{Digest, Sha256};
+
 use crate::limits::{
     WEBHOOK_EXCERPT_CHARS_MAX, WEBHOOK_FAILING_MAX_MS, WEBHOOK_RETRY_AFTER_MAX_MS, WEBHOOK_RETRY_MS,
 };
@@ -118,8 +120,8 @@ pub enum Next {
 }
 
 /// The consequence of an attempt that ended at `now`, after `failures` failed attempts since the message was
-/// last queued. `random` is the source of the jitter.
-pub fn next(outcome: &Outcome, failures: i64, now: Timestamp, random: u16) -> Next {
+/// last queued. `spread` is the source of the jitter: see [`spread`].
+pub fn next(outcome: &Outcome, failures: i64, now: Timestamp, spread: u16) -> Next {
     let not_before = match *outcome {
         Outcome::Answered { status: 200..=299, .. } => return Next::Done,
         Outcome::Answered { status: 410, .. } => return Next::Gone,
@@ -129,9 +131,17 @@ pub fn next(outcome: &Outcome, failures: i64, now: Timestamp, random: u16) -> Ne
     let Some(pause) = usize::try_from(failures).ok().and_then(|n| WEBHOOK_RETRY_MS.get(n)) else {
         return Next::Dead;
     };
-    let jitter = pause / JITTER_DIVISOR * i64::from(random) / i64::from(u16::MAX);
+    let jitter = pause / JITTER_DIVISOR * i64::from(spread) / i64::from(u16::MAX);
     let at = now.plus_ms(pause + jitter);
     Next::Again(not_before.map_or(at, |not_before| at.max(not_before)))
+}
+
+/// Where the jitter after an attempt lies in its range. It differs from message to message, and depends on
+/// nothing else. So a sandbox with a seed retries at the same times, whichever of several attempts ends
+/// first.
+pub fn spread(message_id: &DeliveryId, number: i64) -> u16 {
+    let hash = Sha256::new_with_prefix(message_id.as_str()).chain_update(number.to_be_bytes()).finalize();
+    u16::from_be_bytes([hash[0], hash[1]])
 }
 
 /// Parses `Retry-After`, seconds or an HTTP date, at most a day from `now`; `None` for anything else.
@@ -171,6 +181,16 @@ mod tests {
 
     fn now() -> Timestamp {
         Timestamp::from_millis(NOW)
+    }
+
+    #[test]
+    fn the_jitter_spreads_messages_and_attempts_and_is_the_same_again() {
+        let of = |id: &str, number| spread(&DeliveryId::stored(id.to_owned()), number);
+        assert_eq!(of("a", 1), of("a", 1));
+        let ids: Vec<String> = (0..1_000).map(|n| n.to_string()).collect();
+        let late = ids.iter().filter(|id| of(id, 1) > u16::MAX / 2).count();
+        assert!((400..600).contains(&late), "{late}");
+        assert!((1..9).any(|number| of("a", number) != of("a", 0)));
     }
 
     #[test]

@@ -89,6 +89,8 @@ purposes! {
     Request = "request",
     /// The ids of requests of the sandbox API.
     SandboxRequest = "sandbox-request",
+    /// The ids that a trigger gives events without one.
+    Trigger = "trigger",
 }
 
 #[derive(Debug)]

@@ -14,6 +14,7 @@ use axum::extract::State;
 use http::{StatusCode, Uri};
 use serde::Serialize;
 use serde_json::{Map, Value};
+use service::Purpose;
 
 use super::answer::{Answer, Content, Problem};
 use super::body::JsonBody;
@@ -254,16 +255,17 @@ pub(super) async fn run(
     }
     let starting = || Problem::new(StatusCode::SERVICE_UNAVAILABLE, "the sandbox still starts: try again");
     let Parts { service, gateway, .. } = sandbox.parts().ok_or_else(starting)?.clone();
-    let input = Input { sandbox: sandbox.clone(), service, gateway, fields };
+    let input = Input { sandbox: sandbox.clone(), service: service.clone(), gateway, fields };
     let mut happened = (kind.run)(input).await?;
     let mut record = happened.clone();
     record.insert("trigger".to_owned(), Value::from(kind.name));
     // The id has another name too.
     record.remove("eventId");
     let at = sandbox.clock().now();
-    let mark = sandbox.log().add(NewRecord { at, kind: RecordKind::Trigger, fields: record });
-    // Events without an id of the service have that of their record.
-    happened.entry("eventId").or_insert_with(|| format!("trigger-{mark}").into());
+    sandbox.log().add(NewRecord { at, kind: RecordKind::Trigger, fields: record });
+    let made_id =
+        || format!("trigger-{:016x}", u64::from_be_bytes(service.entropy().bytes(Purpose::Trigger)));
+    happened.entry("eventId").or_insert_with(|| made_id().into());
     Ok(Content(happened))
 }
 

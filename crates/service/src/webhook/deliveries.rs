@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use domain::delivery::{
     DeliveryState, DisabledReason, Next, Outcome, excerpt, given_up_when_failing_since, next, signature,
+    spread,
 };
 use domain::drops::RewardClaim;
 use domain::limits::WEBHOOK_LEASE_MS;
@@ -23,7 +24,7 @@ use tokio::sync::watch;
 
 use crate::webhook::webhooks::webhook_of;
 use crate::work::Work;
-use crate::{Error, Purpose, Service};
+use crate::{Error, Service};
 
 /// Maximum number of results that one transaction records.
 pub const RECORDS_AT_ONCE: usize = 128;
@@ -214,7 +215,7 @@ impl Service {
         for some in reports.chunks(RECORDS_AT_ONCE) {
             let batch: Vec<_> = some
                 .iter()
-                .map(|report| (report.clone(), u16::from_le_bytes(self.random(Purpose::Jitter))))
+                .map(|report| (report.clone(), spread(&report.key.message_id, report.key.number)))
                 .collect();
 
             let (nexts, disabled) =

@@ -89,7 +89,7 @@ impl Scripted {
             ("tokens", json!({ "user": "bada" })),
             ("trigger/donation", donation),
             ("trigger/follow", json!({ "channel": "haneul", "from": "nuri" })),
-            ("trigger/claim", json!({ "viewer": "nuri", "reward": "sail" })),
+            ("trigger/claim", json!({ "viewer": "nuri", "campaign": "first-voyage", "reward": "sail" })),
         ] {
             lines.push(self.sandbox(path, &body).await);
         }
@@ -119,7 +119,9 @@ impl Scripted {
 
     async fn sandbox(&self, path: &str, body: &Value) -> String {
         let request = Request::post(format!("/sandbox/v1/{path}")).json(body);
-        whole(&self.api.operator(request).await)
+        let answer = self.api.operator(request).await;
+        assert_eq!(answer.status, 200, "{path}: {}", answer.text());
+        whole(&answer)
     }
 }
 
