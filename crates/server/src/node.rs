@@ -80,6 +80,8 @@ struct Prepared {
     service: Service,
     gateway: Option<Gateway>,
     webhooks: Option<Webhooks>,
+    /// The sender of mail.
+    background: JoinSet<()>,
     base_url: String,
     sockets_max: usize,
 }
@@ -118,7 +120,7 @@ impl Node {
 
     /// Serves behind these listeners.
     fn serve(mut front: Front, settings: Settings, environment: Environment, prepared: Prepared) -> Self {
-        let Prepared { service, gateway, webhooks, base_url, sockets_max } = prepared;
+        let Prepared { service, gateway, webhooks, mut background, base_url, sockets_max } = prepared;
         let address = front.address();
         let node_metrics = NodeMetrics {
             gateway: gateway.clone(),
@@ -129,9 +131,7 @@ impl Node {
         };
         let web =
             Web::new(service.clone(), web_config(&settings, &base_url), Arc::new(node_metrics), site::PATHS);
-        let mut background = JoinSet::new();
         spawn_jobs(&mut background, &service, gateway.as_ref());
-        mail::spawn(&mut background, &service, &settings, environment.sandbox.as_ref())?;
         let served = match (settings.roles.web, front.platform_address()) {
             (false, _) => Served::Health,
             (true, Some(_)) => Served::Open,
@@ -329,7 +329,9 @@ impl Prepared {
             }
             false => None,
         };
-        Ok(Self { service, gateway, webhooks, base_url, sockets_max: room.sockets_max })
+        let mut background = JoinSet::new();
+        mail::spawn(&mut background, &service, settings, environment.sandbox.as_ref())?;
+        Ok(Self { service, gateway, webhooks, background, base_url, sockets_max: room.sockets_max })
     }
 }
 
