@@ -41,7 +41,8 @@ async fn every_page_has_the_brand() {
             for link in ["help?a=1&#38;b=2", "terms", "privacy"] {
                 assert!(html.contains(&format!("href=\"https://tv.example/{link}\"")), "{link}");
             }
-            let logo = html.split("src=\"").nth(1).and_then(|rest| rest.split('"').next()).expect("a logo");
+            let logo = html.split("<img class=\"logo\" src=\"").nth(1);
+            let logo = logo.and_then(|rest| rest.split('"').next()).expect("a logo");
             let logo = world.send(Request::get(logo)).await;
             assert_eq!((logo.header("content-type"), logo.text()), (Some("image/svg+xml"), SVG));
             let policy = logo.header("content-security-policy").expect("a policy");
