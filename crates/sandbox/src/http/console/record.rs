@@ -40,6 +40,8 @@ pub(super) struct RecordRow {
     pub tags: Vec<String>,
     /// Whether it is a refusal, a failure or a fault.
     pub is_bad: bool,
+    /// The address in a message to a person, which nothing else sends.
+    pub link: Option<String>,
     pub json: String,
 }
 
@@ -78,9 +80,17 @@ impl RecordRow {
             what: shortened(&what),
             tags,
             is_bad,
+            link: link(record),
             json,
         }
     }
+}
+
+/// The address in a message to a person.
+fn link(record: &Record) -> Option<String> {
+    let link = record.fields.get("link").filter(|_| record.kind == RecordKind::Mail)?.as_str()?;
+    let is_web = link.starts_with("http://") || link.starts_with("https://");
+    is_web.then(|| link.to_owned())
 }
 
 /// `11-25 09:30:00` of `2026-11-25T09:30:00.000Z`.
@@ -154,5 +164,31 @@ pub(super) fn plain(value: &Value) -> String {
         Value::String(text) => text.clone(),
         Value::Null => String::new(),
         other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::Timestamp;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_a_message_to_a_person_has_a_link_and_only_to_a_web_page() {
+        for (kind, link, expected) in [
+            (
+                RecordKind::Mail,
+                json!("http://127.0.0.1:1/reset?token=a"),
+                Some("http://127.0.0.1:1/reset?token=a"),
+            ),
+            (RecordKind::Mail, json!("javascript:alert(1)"), None),
+            (RecordKind::Mail, json!(null), None),
+            (RecordKind::Event, json!("https://evil.example/"), None),
+        ] {
+            let fields = Map::from_iter([("link".to_owned(), link)]);
+            let record = Record { mark: 1, at: Timestamp::from_millis(0), kind, fields };
+            assert_eq!(RecordRow::of(&record, Language::English).link.as_deref(), expected);
+        }
     }
 }
