@@ -9,10 +9,12 @@ const { join } = require('node:path');
 const { suite } = require('../js/lib/tap.js');
 const w = require('../js/lib/world.js');
 const { launch } = require('./chromium.js');
+const { findings } = require('./console_rig.js');
 
 const { demo, streamer, viewer, world } = w;
 const REDIRECT = demo.redirectUris[0];
 const CALLBACK = new URL(REDIRECT);
+const PHONE = { width: 390, height: 844 };
 
 /** The application's side of the sign-in: a server that records the redirect. */
 function callbackServer() {
@@ -55,7 +57,8 @@ async function signInAndAllow({ browser, visits }, lang) {
   await page.fill('input[name=password]', streamer.password);
   await page.press('input[name=password]', 'Enter');
   const text = await page.textContent('main, body');
-  for (const scope of demo.scopes) assert.ok(text.includes(scope), `the page does not name ${scope}`);
+  // Only Korean readers read the names, which are Korean.
+  for (const scope of demo.scopes) assert.equal(text.includes(scope), lang === 'ko', scope);
   const allow = page.getByRole('button', { name: lang === 'ko' ? '허용' : 'Allow', exact: true });
   await Promise.all([page.waitForURL(`${REDIRECT}?*`), allow.click()]);
   const visit = visits.at(-1);
@@ -112,6 +115,58 @@ async function layout({ browser }) {
   }
 }
 
+async function phone({ browser }) {
+  const { context, page, wrong } = await freshPage(browser, { viewport: PHONE, locale: 'en-US' });
+  await page.goto(authorizationAddress('p'));
+  await page.locator(`button[name=person][value="${streamer.login}"]`).click();
+  for (const name of ['Allow', 'Deny']) {
+    const { y, height } = await page.getByRole('button', { name, exact: true }).boundingBox();
+    assert.ok(y >= 0 && y + height <= PHONE.height, `${name} is at ${y}`);
+  }
+  assert.deepEqual(await findings(page), []);
+  assert.deepEqual(wrong, []);
+  await context.close();
+}
+
+/** Signs in as a person of the list, and opens the connected apps. */
+async function openApps(browser, person, options) {
+  const base = new URL(world.authUrl).origin;
+  const opened = await freshPage(browser, { viewport: PHONE, locale: 'en-US', colorScheme: 'dark', ...options });
+  await opened.page.goto(`${base}/account/apps`);
+  await opened.page.locator(`button[name=person][value="${person.login}"]`).click();
+  await opened.page.waitForURL(`${base}/account/apps`);
+  return { ...opened, base };
+}
+
+async function appsAreLookedAt({ browser }) {
+  const { context, page, wrong, base } = await openApps(browser, streamer);
+  for (const path of ['/account/apps', `/account/apps/${demo.clientId}`, '/docs', '/missing', '/sign-in?lang=ko']) {
+    await page.goto(`${base}${path}`);
+    const width = await page.evaluate(() => document.documentElement.scrollWidth);
+    assert.ok(width <= PHONE.width, `${path} is ${width} px wide`);
+    assert.deepEqual(await findings(page), [], path);
+  }
+  assert.deepEqual(wrong.filter((line) => !line.includes('404')), []);
+  await context.close();
+}
+
+async function anAppIsWithdrawn({ browser }) {
+  const { context, page, wrong, base } = await openApps(browser, viewer, { javaScriptEnabled: false });
+  await page.getByRole('link', { name: demo.name, exact: true }).click();
+  await page.getByRole('heading', { name: demo.name, exact: true }).waitFor();
+  await page.locator('summary', { hasText: 'Remove access' }).click();
+  await page.getByRole('button', { name: 'Remove access' }).click();
+  await page.getByText('The app can no longer access your account.').waitFor();
+  assert.equal(await page.getByRole('link', { name: demo.name, exact: true }).count(), 0);
+  await page.locator('.menu > summary').click();
+  await page.getByRole('button', { name: 'Sign out' }).click();
+  await page.waitForURL(`${base}/`);
+  await page.goto(`${base}/account/apps`);
+  assert.ok(page.url().startsWith(`${base}/sign-in?next=`), page.url());
+  assert.deepEqual(wrong, []);
+  await context.close();
+}
+
 async function framing({ browser }) {
   const { context, page } = await freshPage(browser);
   await page.goto(REDIRECT);
@@ -150,6 +205,9 @@ suite(async (step) => {
     await step('a user picked from the list denies, without JavaScript', () => deny(rig));
     await step('the keyboard alone is enough', () => keyboard(rig));
     await step('the page fits 320 px, light and dark', () => layout(rig));
+    await step('both buttons are in view on a phone', () => phone(rig));
+    await step('the pages fit a phone, and axe-core finds nothing serious', () => appsAreLookedAt(rig));
+    await step('an app is withdrawn, without JavaScript', () => anAppIsWithdrawn(rig));
     await step('no other site can frame the page', () => framing(rig));
     await step('an unknown client or address gets an error page, not a redirect', () => strangers(rig));
   } finally {

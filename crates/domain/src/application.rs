@@ -1,5 +1,6 @@
 //! Applications and their redirect addresses (`docs/spec/authorization.md#applications`).
 
+use crate::https_url::{HttpsUrl, is_host};
 use crate::limits::URL_BYTES_MAX;
 use crate::scope::{Scope, ScopeSet};
 use crate::{ClientId, Invalid, OrganizationId, Profile, Rule};
@@ -19,6 +20,21 @@ pub struct Application {
     pub profile: Option<Profile>,
     /// Whether quotas apply to it (`docs/spec/limits.md#quotas`).
     pub quota: bool,
+    /// What it says about itself.
+    pub presentation: Presentation,
+}
+
+/// What an application says about itself on the pages. Nothing of it is checked by the operator.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Presentation {
+    /// Its home page.
+    pub homepage: Option<HttpsUrl>,
+    /// Its terms of use.
+    pub terms: Option<HttpsUrl>,
+    /// Its privacy policy.
+    pub privacy: Option<HttpsUrl>,
+    /// The version of its logo, if it has one.
+    pub logo_version: Option<String>,
 }
 
 /// The owner of applications.
@@ -126,17 +142,6 @@ fn split_port(authority: &str) -> (&str, Option<&str>) {
         Some(at) => (&authority[..host_end + at], Some(&authority[host_end + at + 1..])),
         None => (authority, None),
     }
-}
-
-/// No `@`, because user information before the host could look like a host.
-pub(crate) fn is_host(host: &str) -> bool {
-    let name = !host.is_empty()
-        && !host.starts_with(['.', '-'])
-        && host.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.'));
-    let v6 = host.starts_with('[')
-        && host.ends_with(']')
-        && host[1..host.len() - 1].parse::<std::net::Ipv6Addr>().is_ok();
-    name || v6
 }
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
 //! Addresses of pages of others: an application's home page, an operator's terms.
 
-use crate::application::is_host;
 use crate::limits::URL_BYTES_MAX;
 use crate::{Invalid, Rule};
 
@@ -57,6 +56,17 @@ fn is_https_url(text: &str) -> bool {
         port.bytes().all(|digit| digit.is_ascii_digit()) && port.parse::<u16>().is_ok_and(|port| port > 0)
     };
     plain && is_host(host) && port.is_none_or(is_port)
+}
+
+/// No `@`, because user information before the host could look like a host.
+pub(crate) fn is_host(host: &str) -> bool {
+    let name = !host.is_empty()
+        && !host.starts_with(['.', '-'])
+        && host.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.'));
+    let v6 = host.starts_with('[')
+        && host.ends_with(']')
+        && host[1..host.len() - 1].parse::<std::net::Ipv6Addr>().is_ok();
+    name || v6
 }
 
 #[cfg(test)]

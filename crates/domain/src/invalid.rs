@@ -120,6 +120,8 @@ pub enum Rule {
     RedirectAddress,
     /// It must be https, without user information.
     HttpsUrl,
+    /// It must be a `data:` address of a PNG, JPEG or WebP picture of at most 32 KiB.
+    Picture,
     /// It must be an address that a webhook may go to.
     WebhookAddress(AddressFault),
     /// It must be one of the seventeen scopes.
@@ -223,6 +225,7 @@ impl Rule {
             Self::WebAddress => "web-address",
             Self::RedirectAddress => "redirect-address",
             Self::HttpsUrl => "https-url",
+            Self::Picture => "picture",
             Self::WebhookAddress(_) => "webhook-address",
             Self::KnownScope => "known-scope",
             Self::KnownOrganization => "known-organization",
@@ -300,6 +303,7 @@ impl Rule {
                 "https 주소(루프백은 http 가능)여야 하며, 프래그먼트·사용자 정보·와일드카드는 쓸 수 없습니다."
                     .into()
             }
+            Self::Picture => "32 KiB 이하의 PNG, JPEG, WebP 그림을 담은 data: 주소여야 합니다.".into(),
             Self::HttpsUrl => "https 주소여야 하며, 사용자 정보는 쓸 수 없습니다.".into(),
             Self::WebhookAddress(fault) => fault.korean().into(),
             Self::KnownScope => "정의된 17개 scope 중 하나여야 합니다.".into(),
@@ -382,6 +386,7 @@ impl Rule {
             Self::RedirectAddress => {
                 "must be https (http on loopback), without fragment, user information or wildcard.".into()
             }
+            Self::Picture => "must be a data: address of a PNG, JPEG or WebP picture of at most 32 KiB.".into(),
             Self::HttpsUrl => "must be an https address, without user information.".into(),
             Self::WebhookAddress(fault) => fault.english().into(),
             Self::KnownScope => "must be one of the seventeen scopes.".into(),

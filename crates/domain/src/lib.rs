@@ -7,7 +7,7 @@
 //! | Module | Specification |
 //! |---|---|
 //! | [`limits`] | `docs/spec/limits.md`, every number with its unit |
-//! | [`scope`], [`token`], [`application`] | `docs/spec/authorization.md` |
+//! | [`scope`], [`token`], [`application`], [`picture`] | `docs/spec/authorization.md` |
 //! | [`account`], [`password`], [`password_fault`], [`totp`], [`mail`] | `docs/accounts.md` |
 //! | [`channel`] | `docs/spec/channels.md` |
 //! | [`chat`], [`chat_settings`] | `docs/spec/chat.md` |
@@ -48,6 +48,7 @@ pub mod operator_key;
 pub mod outbound;
 pub mod password;
 pub mod password_fault;
+pub mod picture;
 pub mod profile;
 pub mod proxy_protocol;
 pub mod quota;

@@ -231,6 +231,8 @@ pub const STATE_BYTES_MAX: usize = 1_024;
 pub const CREDENTIAL_BYTES_MAX: usize = 512;
 /// Redirect addresses of one application.
 pub const REDIRECT_URIS_MAX: usize = 20;
+/// Bytes of an application's logo (ours): 32 KiB. In Base64 it fits into a request.
+pub const LOGO_BYTES_MAX: usize = 32 * 1024;
 /// Bytes of a JSON request body (`docs/spec/rest.md#bodies`).
 pub const BODY_BYTES_MAX: usize = 64 * 1024;
 

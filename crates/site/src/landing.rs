@@ -9,7 +9,7 @@ use web::{PageAnswer, Visitor};
 #[template(path = "site/landing.html")]
 pub(crate) struct LandingPage<'a> {
     pub shell: Shell<'a>,
-    pub t: &'static Texts,
+    pub t: &'static LandingTexts,
     pub base_url: &'a str,
 }
 
@@ -27,7 +27,7 @@ pub(crate) async fn show(visitor: Visitor) -> PageAnswer {
 
 /// The words of the page.
 #[derive(Debug)]
-pub(crate) struct Texts {
+pub(crate) struct LandingTexts {
     title: &'static str,
     heading: &'static str,
     lead: &'static str,
@@ -36,21 +36,21 @@ pub(crate) struct Texts {
     places: &'static str,
     documentation: &'static str,
     documentation_about: &'static str,
-    sign_in: &'static str,
-    sign_in_about: &'static str,
+    apps: &'static str,
+    apps_about: &'static str,
     programs: &'static str,
     programs_about: &'static str,
 }
 
 /// The words in a language.
-pub(crate) fn texts(lang: Lang) -> &'static Texts {
+pub(crate) fn texts(lang: Lang) -> &'static LandingTexts {
     match lang {
         Lang::Ko => &KO,
         Lang::En => &EN,
     }
 }
 
-const KO: Texts = Texts {
+const KO: LandingTexts = LandingTexts {
     title: "라이브 방송을 위한 오픈 API",
     heading: "방송과 함께 움직이는 앱을 만드세요.",
     lead: "채팅과 후원, 구독을 실시간으로 받고, 방송 설정과 채팅을 바꾸는 봇과 오버레이, 게임을 만들 수 있습니다.",
@@ -59,13 +59,13 @@ const KO: Texts = Texts {
     places: "바로 가기",
     documentation: "개발 문서",
     documentation_about: "모든 API와 실시간 이벤트, 웹훅의 필드와 오류를 찾아볼 수 있습니다.",
-    sign_in: "로그인",
-    sign_in_about: "내 계정으로 로그인합니다.",
+    apps: "연결된 앱",
+    apps_about: "내 계정에 접근할 수 있는 앱을 확인하고, 언제든 접근을 취소할 수 있습니다.",
     programs: "프로그램용 문서",
     programs_about: "코드를 생성하거나 도구에 불러올 수 있는 OpenAPI 문서입니다.",
 };
 
-const EN: Texts = Texts {
+const EN: LandingTexts = LandingTexts {
     title: "The open API for live streaming",
     heading: "Build what moves with the stream.",
     lead: "Bots, overlays and games that hear chat, donations and subscriptions as they happen, and act on the \
@@ -75,8 +75,8 @@ const EN: Texts = Texts {
     places: "Where to go",
     documentation: "Documentation",
     documentation_about: "Every call, realtime event and webhook, with its fields and its errors.",
-    sign_in: "Sign in",
-    sign_in_about: "Go on with your own account.",
+    apps: "Connected apps",
+    apps_about: "See which apps can access your account, and take it back at any time.",
     programs: "For programs",
     programs_about: "The OpenAPI document, to generate code from or to load into a tool.",
 };

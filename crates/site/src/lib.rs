@@ -7,6 +7,7 @@
 
 mod account;
 mod code;
+mod connected_apps;
 mod forms;
 mod landing;
 mod register;
@@ -18,12 +19,15 @@ use axum::routing::{get, post};
 use web::{Router, SIGN_IN, SIGN_IN_CODE, SIGN_OUT, Web};
 
 use crate::account::{ACCOUNT, DELETE, EMAIL, PASSWORD};
+use crate::connected_apps::APPS;
 use crate::register::REGISTER;
 use crate::reset_password::RESET_PASSWORD;
 use crate::two_factor::{BEGIN, CODES, CONFIRM, OFF, TWO_FACTOR};
 
 /// The landing page.
 const LANDING: &str = "/";
+/// One application that a person allows something.
+const APP: &str = "/account/apps/{clientId}";
 
 /// The paths of the pages, with their methods, for the metrics.
 pub const PATHS: &[(&str, &str)] = &[
@@ -49,6 +53,9 @@ pub const PATHS: &[(&str, &str)] = &[
     (CONFIRM, "POST"),
     (CODES, "POST"),
     (OFF, "POST"),
+    (APPS, "GET"),
+    (APP, "GET"),
+    (APP, "POST"),
 ];
 
 /// The routes of the pages.
@@ -69,4 +76,6 @@ pub fn routes() -> Router<Web> {
         .route(CONFIRM, post(two_factor::confirm))
         .route(CODES, post(two_factor::renew))
         .route(OFF, post(two_factor::turn_off))
+        .route(APPS, get(connected_apps::list))
+        .route(APP, get(connected_apps::show).post(connected_apps::withdraw))
 }

@@ -60,6 +60,11 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "operator_keys",
         sql: include_str!("../migrations/0022_operator_keys.sql"),
     },
+    Migration {
+        version: 23,
+        name: "application_links",
+        sql: include_str!("../migrations/0023_application_links.sql"),
+    },
 ];
 
 /// The applied migrations. `applied_at` (epoch ms) is by the engine's clock, for operators alone.

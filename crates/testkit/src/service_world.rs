@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bus::{Bus, LocalBus};
-use domain::application::{Application, RedirectUri};
+use domain::application::{Application, Presentation, RedirectUri};
 use domain::event::EventType;
 use domain::limits::SESSION_LIST_SIZE_MAX;
 use domain::secret::AuthCode;
 use domain::session::{ChangeKind, SessionListing, SessionOwner};
 use domain::token::Caller;
 use domain::{ChannelId, ClientId, NodeId, Profile, ScopeSet, SessionKey, Timestamp};
-use service::applications::ApplicationRecord;
+use service::applications::{ApplicationRecord, NewLogo};
 use service::nodes::{Membership, Roles};
 use service::sign_in::SignInRequest;
 use service::tokens::IssuedTokens;
@@ -247,6 +247,8 @@ pub fn record(id: &str, scopes: ScopeSet) -> ApplicationRecord {
         scopes,
         profile: None,
         quota: true,
+        presentation: Presentation::default(),
+        logo: NewLogo::default(),
     }
 }
 

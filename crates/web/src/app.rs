@@ -9,7 +9,7 @@ use service::Service;
 use crate::contract::routes::Routes;
 use crate::router::{self, open, platform};
 use crate::traffic::Traffic;
-use crate::{Config, NodeInfo, Web, assets, documents, finish, health, operations, pictures};
+use crate::{Config, NodeInfo, Web, assets, documents, finish, health, logos, operations, pictures};
 
 /// The routes of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +40,12 @@ impl Web {
 /// in the envelope, and for browsers with a page. `pages` are the routes of further pages.
 pub fn router(web: Web, served: Served, pages: Router<Web>) -> Router {
     let described = |routes: Routes| {
-        routes.into_router().merge(documents::paths()).merge(pictures::paths()).merge(assets::paths())
+        routes
+            .into_router()
+            .merge(documents::paths())
+            .merge(pictures::paths())
+            .merge(assets::paths())
+            .merge(logos::paths())
     };
     let routes = match served {
         Served::All => described(open().and(platform())).merge(operations::paths()).merge(pages),
@@ -55,6 +60,10 @@ pub fn router(web: Web, served: Served, pages: Router<Web>) -> Router {
 /// Every route pattern that a listener may serve, with each of its methods.
 fn served() -> impl Iterator<Item = (&'static str, &'static str)> {
     let operations = router::operations().into_iter().map(|operation| (operation.path, operation.method));
-    let others = documents::PATHS.into_iter().chain(pictures::PATHS.iter().copied()).chain(assets::PATHS);
+    let others = documents::PATHS
+        .into_iter()
+        .chain(pictures::PATHS.iter().copied())
+        .chain(assets::PATHS)
+        .chain(logos::PATHS);
     operations.chain(others).chain(operations::PATHS).chain(health::PATHS)
 }

@@ -6,6 +6,7 @@
 //! [`alone_policy`] and [`site_policy`]. The components are macros in `templates/pages/components.html`. A
 //! page of another crate extends `pages/layout.html`, and has a field `shell`.
 
+mod app_face;
 mod field_errors;
 pub mod filters;
 mod flash;
@@ -26,6 +27,7 @@ mod tests;
 
 use askama::Template;
 
+pub use app_face::AppFace;
 pub use field_errors::FieldErrors;
 pub use flash::Flash;
 pub use lang::{Lang, language_href};
@@ -88,6 +90,9 @@ impl SignInPage<'_> {
     }
 }
 
+/// More scopes than these are folded on the consent page.
+const UNFOLDED_MAX: usize = 4;
+
 /// Asks for consent. The form posts `decision` (`allow` or `deny`), `lang` and the `hidden` pairs to
 /// `action`.
 #[derive(Debug, Template)]
@@ -97,6 +102,10 @@ pub struct ConsentPage<'a> {
     pub shell: Shell<'a>,
     /// The name that the application's developer chose. Untrusted.
     pub application_name: &'a str,
+    /// Its logo, links and version, see [`AppFace`].
+    pub face: AppFace<'a>,
+    /// Whether the person allowed it something before.
+    pub is_returning: bool,
     /// The organization of the application; `None` for a single developer.
     pub organization: Option<&'a str>,
     /// Whether the operator has verified that organization. Without an organization it has no meaning.
@@ -136,8 +145,19 @@ impl ConsentPage<'_> {
         self.person_image.filter(|address| is_own_image(address))
     }
 
-    fn any_scope(&self, acts: bool) -> bool {
-        self.scopes.iter().any(|scope| scope.write == acts)
+    /// The scopes of a group that the person has not allowed before.
+    fn new_scopes(&self, acts: bool) -> Vec<ScopeLine<'_>> {
+        self.scopes.iter().filter(|scope| scope.write == acts && !scope.is_known).copied().collect()
+    }
+
+    /// The scopes that the person has allowed before.
+    fn known_scopes(&self) -> Vec<ScopeLine<'_>> {
+        self.scopes.iter().filter(|scope| scope.is_known).copied().collect()
+    }
+
+    /// Whether so many scopes only read that they are folded.
+    fn folds(&self, scopes: &[ScopeLine<'_>]) -> bool {
+        scopes.len() > UNFOLDED_MAX
     }
 }
 

@@ -1,7 +1,7 @@
 //! The entries of a world file as the service takes them.
 
 use domain::account::Email;
-use domain::application::{Organization, RedirectUri};
+use domain::application::{Organization, Presentation, RedirectUri};
 use domain::channel::UserRole;
 use domain::chat_settings::{ChatSettingsChange, Condition, Group};
 use domain::drops::{Campaign, Period, Reward};
@@ -12,7 +12,7 @@ use domain::{
     RewardId, Scope, ScopeSet, Timestamp,
 };
 use service::ChannelRecord;
-use service::applications::ApplicationRecord;
+use service::applications::{ApplicationRecord, NewLogo};
 use service::broadcast_settings::SettingChange;
 use service::channel_events::PaidSubscription;
 use service::channels::LoginCredentials;
@@ -188,6 +188,8 @@ impl ApplicationItem {
             scopes: self.scopes(path)?,
             profile: profile.transpose()?,
             quota: self.quota,
+            presentation: Presentation::default(),
+            logo: NewLogo::Kept,
         })
     }
 

@@ -1,7 +1,8 @@
 //! Registration of applications and organizations.
 
-use domain::application::{Application, Organization, RedirectUri};
+use domain::application::{Application, Organization, Presentation, RedirectUri};
 use domain::limits::{NAME_CHARS_MAX, REDIRECT_URIS_MAX};
+use domain::picture::Picture;
 use domain::secret::ClientSecret;
 use domain::{ClientId, Invalid, OrganizationId, Profile, Rule, ScopeSet, invalid};
 use store::{StoreError, Tx};
@@ -28,6 +29,22 @@ pub struct ApplicationRecord {
     pub profile: Option<Profile>,
     /// Whether quotas apply to it.
     pub quota: bool,
+    /// What it says about itself. The logo is apart.
+    pub presentation: Presentation,
+    /// Its logo.
+    pub logo: NewLogo,
+}
+
+/// What becomes of the logo of an application.
+#[derive(Clone, Debug, Default)]
+pub enum NewLogo {
+    /// It stays as it is.
+    #[default]
+    Kept,
+    /// It is removed.
+    Removed,
+    /// It is this one.
+    Replaced(Picture),
 }
 
 impl Service {
@@ -35,6 +52,12 @@ impl Service {
     pub async fn application(&self, client_id: &ClientId) -> Result<Option<Application>, Error> {
         let client_id = client_id.clone();
         self.read(async move |tx: &mut Tx| Ok(tx.application(&client_id).await?)).await
+    }
+
+    /// The logo of an application.
+    pub async fn application_logo(&self, client_id: &ClientId) -> Result<Option<Picture>, Error> {
+        let client_id = client_id.clone();
+        self.read(async move |tx: &mut Tx| Ok(tx.application_logo(&client_id).await?)).await
     }
 
     /// Creates or replaces an organization.
@@ -73,16 +96,24 @@ impl Service {
                     scopes,
                     profile,
                     quota,
+                    presentation,
+                    logo,
                 } = record;
                 let organization = organization_id.map(|organization_id| Organization {
                     organization_id,
                     name: String::new(),
                     verified: false,
                 });
-                let application = Application { client_id, name, organization, scopes, profile, quota };
+                let application =
+                    Application { client_id, name, organization, scopes, profile, quota, presentation };
                 let client_id = &application.client_id;
                 work.delete_unrestorable_application(client_id, irrecoverable_since(now)).await?;
                 work.put_application(&application, now).await.map_err(unknown_organization)?;
+                match logo {
+                    NewLogo::Kept => {}
+                    NewLogo::Removed => work.put_application_logo(client_id, None).await?,
+                    NewLogo::Replaced(logo) => work.put_application_logo(client_id, Some(&logo)).await?,
+                }
                 subscriptions::revoke_outside(work, client_id, application.scopes).await?;
                 work.delete_redirect_uris(client_id).await?;
                 for uri in &redirect_uris {

@@ -1,14 +1,70 @@
-//! Withdrawal of consents (`docs/spec/authorization.md#consent`).
+//! What people allow applications, and the withdrawal of it (`docs/spec/authorization.md#consent`).
 
 use domain::refusal::Resource;
-use domain::{ChannelId, ClientId, Refusal};
+use domain::{ChannelId, ClientId, Refusal, ScopeSet, Timestamp};
+use store::Tx;
+pub use store::queries::connected_applications::ConnectedApplication;
 
 use crate::identity::application_life::irrecoverable_since;
 use crate::identity::tokens::end_tokens;
 use crate::work::Work;
 use crate::{Error, Service};
 
+/// Applications of a person on one page.
+pub const CONNECTED_PAGE_SIZE: usize = 20;
+
+/// Some applications of a person.
+#[derive(Clone, Debug)]
+pub struct ConnectedApplications {
+    /// The applications, the latest consent first.
+    pub applications: Vec<ConnectedApplication>,
+    /// Where the list goes on: time and client id of the last consent.
+    pub next: Option<(Timestamp, ClientId)>,
+}
+
 impl Service {
+    /// The applications that a person has allowed something, from `after` on.
+    pub async fn connected_applications(
+        &self,
+        channel_id: &ChannelId,
+        after: Option<(Timestamp, String)>,
+    ) -> Result<ConnectedApplications, Error> {
+        let channel_id = channel_id.clone();
+        // The first page begins with the latest time.
+        let (time, client_id) = after.unwrap_or((Timestamp::from_millis(i64::MAX), String::new()));
+        let size = i64::try_from(CONNECTED_PAGE_SIZE).unwrap_or(i64::MAX);
+        let mut applications = self
+            .read(async move |tx: &mut Tx| {
+                Ok(tx.connected_applications(&channel_id, (time, &client_id), size + 1).await?)
+            })
+            .await?;
+        let has_more = applications.len() > CONNECTED_PAGE_SIZE;
+        applications.truncate(CONNECTED_PAGE_SIZE);
+        let last = applications.last().filter(|_| has_more);
+        let next = last.map(|last| (last.created_at, last.application.client_id.clone()));
+        Ok(ConnectedApplications { applications, next })
+    }
+
+    /// One application of a person; `None` when the person allows it nothing.
+    pub async fn connected_application(
+        &self,
+        channel_id: &ChannelId,
+        client_id: &ClientId,
+    ) -> Result<Option<ConnectedApplication>, Error> {
+        let (channel_id, client_id) = (channel_id.clone(), client_id.clone());
+        self.read(async move |tx: &mut Tx| Ok(tx.connected_application(&channel_id, &client_id).await?)).await
+    }
+
+    /// The scopes that a person allows an application; `None` without a consent.
+    pub async fn consented_scopes(
+        &self,
+        client_id: &ClientId,
+        channel_id: &ChannelId,
+    ) -> Result<Option<ScopeSet>, Error> {
+        let (client_id, channel_id) = (client_id.clone(), channel_id.clone());
+        self.read(async move |tx: &mut Tx| Ok(tx.consented_scopes(&client_id, &channel_id).await?)).await
+    }
+
     /// Withdraws the consent of a user to an application. Its codes and tokens are deleted, and the
     /// subscriptions made with them are revoked. A missing consent is no error.
     ///

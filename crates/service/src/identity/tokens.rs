@@ -235,6 +235,7 @@ async fn insert_pair(
         channel_id,
         expires_at: now.plus_ms(lifetime_ms),
     };
+    work.note_consent_use(client_id, channel_id, now).await?;
     work.insert_access_token(token(&pair.access, ACCESS_TOKEN_LIFETIME_MS)).await?;
     work.insert_refresh_token(token(&pair.refresh, REFRESH_TOKEN_LIFETIME_MS)).await?;
     Ok(())

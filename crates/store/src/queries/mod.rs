@@ -43,9 +43,9 @@ pub use channel::{
 pub use chat::{chat_settings, chats};
 pub use cluster::{due, expire, locks, nodes, store_origin, sweeps};
 pub use identity::{
-    accounts, application_admin, application_life, application_secrets, applications, browser_sessions,
-    consents, credential_changes, operator_keys, organizations, password_resets, pending_sign_ins, tokens,
-    two_factors,
+    accounts, application_admin, application_life, application_logos, application_secrets, applications,
+    browser_sessions, connected_applications, consents, credential_changes, operator_keys, organizations,
+    password_resets, pending_sign_ins, tokens, two_factors,
 };
 pub use live::{categories, lives, watching};
 pub use page::Page;

@@ -1,7 +1,8 @@
 //! Consents, codes and tokens, browsers, idempotency keys.
 
 use domain::limits::REUSE_GRACE_MS;
-use domain::{Scope, ScopeSet};
+use domain::picture::Picture;
+use domain::{Scope, ScopeSet, Timestamp};
 use store::queries::idempotency::KeyClaim;
 use store::queries::tokens::{NewCode, NewToken, Trace};
 use store::{StoreError, Tx};
@@ -287,6 +288,53 @@ async fn a_deleted_consent_deletes_its_codes_and_tokens() {
             assert!(tx.token_holder(&hash(&format!("{kind} two"))).await?.is_some());
         }
         assert!(tx.lock_consent(&client("other"), &channel("a")).await?.is_some());
+        Ok(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_applications_of_a_person_are_listed_from_the_latest_consent_on() {
+    in_seeded(async move |tx: &mut Tx| {
+        let chat: ScopeSet = [Scope::ChatRead].into_iter().collect();
+        for (name, time) in [("app", 5), ("other", 9)] {
+            tx.delete_consent(&client(name), &channel("a")).await?;
+            tx.put_consent(&client(name), &channel("a"), chat, at(time)).await?;
+        }
+        tx.note_consent_use(&client("app"), &channel("a"), at(7)).await?;
+        let end = (Timestamp::from_millis(i64::MAX), "");
+        let listed = tx.connected_applications(&channel("a"), end, 10).await?;
+        let found: Vec<_> = listed
+            .iter()
+            .map(|found| (found.application.client_id.as_str(), found.created_at, found.last_used_at))
+            .collect();
+        assert_eq!(found, [("other", at(9), None), ("app", at(5), Some(at(7)))]);
+        let rest = tx.connected_applications(&channel("a"), (at(9), "other"), 10).await?;
+        assert_eq!(rest.len(), 1);
+        let one = tx.connected_application(&channel("a"), &client("app")).await?.unwrap();
+        assert_eq!((one.scopes, one.unusable_since), (chat, None));
+        assert!(tx.connected_application(&channel("missing"), &client("app")).await?.is_none());
+        assert_eq!(tx.consented_scopes(&client("app"), &channel("a")).await?, Some(chat));
+        assert_eq!(tx.consented_scopes(&client("missing"), &channel("a")).await?, None);
+        Ok(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_logo_is_replaced_and_removed() {
+    in_seeded(async move |tx: &mut Tx| {
+        let picture = |base64| Picture::stored("image/png", base64).unwrap();
+        assert_eq!(tx.application_logo(&client("app")).await?, None);
+        for base64 in ["aaaa", "bbbb"] {
+            tx.put_application_logo(&client("app"), Some(&picture(base64))).await?;
+            assert_eq!(tx.application_logo(&client("app")).await?, Some(picture(base64)));
+            let version = tx.application(&client("app")).await?.unwrap().presentation.logo_version;
+            assert_eq!(version, Some(picture(base64).version()));
+        }
+        tx.put_application_logo(&client("app"), None).await?;
+        assert_eq!(tx.application_logo(&client("app")).await?, None);
+        assert_eq!(tx.application(&client("app")).await?.unwrap().presentation.logo_version, None);
         Ok(())
     })
     .await;

@@ -28,7 +28,7 @@ mod watching;
 mod webhooks;
 mod world_rows;
 
-use domain::application::{Application, Organization};
+use domain::application::{Application, Organization, Presentation};
 use domain::secret::SecretHash;
 use domain::session::SessionOwner;
 use domain::token::{Caller, TokenFamily};
@@ -179,6 +179,7 @@ fn application(id: &str) -> Application {
         scopes: scopes(),
         profile: None,
         quota: true,
+        presentation: Presentation::default(),
     }
 }
 

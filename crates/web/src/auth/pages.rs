@@ -2,8 +2,8 @@
 
 use askama::Template;
 use axum::response::Response;
-use domain::Refusal;
 use domain::application::{Organization, origin_of, percent_encode};
+use domain::{Refusal, ScopeSet};
 use http::{StatusCode, header};
 use service::sign_in::SignInRequest;
 
@@ -13,7 +13,7 @@ use crate::browser::Browser;
 use crate::envelope::Cause;
 use crate::page_request::PageRequest;
 use crate::pages::{
-    ConsentPage, PageProblem, ScopeLine, SeededPerson, SignInError, SignInPage, alone_policy,
+    AppFace, ConsentPage, PageProblem, ScopeLine, SeededPerson, SignInError, SignInPage, alone_policy,
 };
 use crate::problems::problem_answer;
 
@@ -61,15 +61,26 @@ impl Pages<'_> {
     }
 
     /// The page that asks for consent.
-    pub fn consent(&self, request: &SignInRequest, browser: &Browser) -> Result<Response, Stop> {
+    /// `known` are the scopes that the person allowed before.
+    pub fn consent(
+        &self,
+        request: &SignInRequest,
+        browser: &Browser,
+        known: Option<ScopeSet>,
+    ) -> Result<Response, Stop> {
         let lang = self.request.lang();
-        let scopes = request.application.user_scopes().iter().map(|scope| ScopeLine::new(scope.name(), lang));
+        let scopes = request.application.user_scopes().iter().map(|scope| ScopeLine {
+            is_known: known.is_some_and(|known| known.contains(scope)),
+            ..ScopeLine::new(scope.name(), lang)
+        });
         let organization = request.application.organization.as_ref();
         let origin = origin_of(&request.redirect_uri);
         let (action, proof) = (action(request), csrf(&browser.token, request));
         let page = ConsentPage {
             shell: self.request.shell(self.web),
             application_name: &request.application.name,
+            face: AppFace::of(&request.application),
+            is_returning: known.is_some(),
             organization: organization.map(|organization| organization.name.as_str()),
             verified: organization.is_some_and(|Organization { verified, .. }| *verified),
             person_name: browser.person.as_ref().map_or("", |(_, name)| name),

@@ -114,7 +114,7 @@ impl Visit<'_> {
         let request = self.request(&query).await?;
         let browser = Browser::of(self.web, &self.request).await?;
         match flow::begins_with_consent(&query, &browser) {
-            true => self.pages().consent(&request, &browser),
+            true => self.consent(&request, &browser).await,
             false => self.sign_in_page(&request, &browser, "", None).await,
         }
     }
@@ -158,6 +158,16 @@ impl Visit<'_> {
         Ok(self.web.service().sign_in_request(client_id, redirect_uri, state).await??)
     }
 
+    /// The consent page, with what the person allowed the application before.
+    async fn consent(&self, request: &SignInRequest, browser: &Browser) -> Result<Response, Stop> {
+        let client_id = &request.application.client_id;
+        let known = match &browser.person {
+            Some((person, _)) => self.web.service().consented_scopes(client_id, person).await?,
+            None => None,
+        };
+        self.pages().consent(request, browser, known)
+    }
+
     /// The consent page with a new browser token, or the page of the second step. The new token replaces the
     /// old one, so a token planted in the browser earlier is worthless.
     async fn signed_in(
@@ -173,7 +183,7 @@ impl Visit<'_> {
             let location = code_page(&self.request.path_and_query());
             return Ok(self.request.redirect(&location, None, Some(&browser.token)));
         }
-        self.pages().consent(request, &browser)
+        self.consent(request, &browser).await
     }
 
     /// Signs the browser out. The sign-in page then comes with a new token, without a person.

@@ -15,16 +15,19 @@ pub enum Flash {
     TwoFactorOff,
     /// The account was deleted.
     AccountDeleted,
+    /// An application may do nothing any more.
+    Withdrawn,
 }
 
 impl Flash {
     /// Every notice.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::SignedOut,
         Self::PasswordChanged,
         Self::EmailChanged,
         Self::TwoFactorOff,
         Self::AccountDeleted,
+        Self::Withdrawn,
     ];
 
     /// The value of the cookie.
@@ -35,6 +38,7 @@ impl Flash {
             Self::EmailChanged => "email-changed",
             Self::TwoFactorOff => "two-factor-off",
             Self::AccountDeleted => "account-deleted",
+            Self::Withdrawn => "withdrawn",
         }
     }
 
@@ -51,6 +55,9 @@ impl Flash {
             Self::EmailChanged => lang.pick("이메일을 바꿨습니다.", "Your e-mail address is changed."),
             Self::TwoFactorOff => lang.pick("2단계 인증을 껐습니다.", "The second step is off."),
             Self::AccountDeleted => lang.pick("계정을 삭제했습니다.", "Your account is deleted."),
+            Self::Withdrawn => {
+                lang.pick("앱의 접근을 취소했습니다.", "The app can no longer access your account.")
+            }
         }
     }
 }

@@ -14,6 +14,8 @@ pub struct ScopeLine<'a> {
     pub write: bool,
     /// A warning for the person.
     pub warning: Option<&'a str>,
+    /// Whether the person allowed it before.
+    pub is_known: bool,
 }
 
 impl<'a> ScopeLine<'a> {
@@ -24,6 +26,7 @@ impl<'a> ScopeLine<'a> {
             description: scope_description(name, lang),
             write: scope_acts(name),
             warning: scope_warning(name, lang),
+            is_known: false,
         }
     }
 }

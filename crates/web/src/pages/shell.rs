@@ -48,6 +48,8 @@ pub enum Area {
     Elsewhere,
     /// The documentation.
     Documentation,
+    /// The applications that a person allows something.
+    ConnectedApps,
 }
 
 /// A link of the navigation.
@@ -159,8 +161,16 @@ impl<'a> Shell<'a> {
 
     /// The links of the menu of a person.
     pub fn account_links(&self) -> Vec<NavigationLink> {
-        let href = "/account";
-        vec![NavigationLink { href, label: self.lang.pick("내 계정", "Your account"), is_here: false }]
+        let link = |area, href, label| NavigationLink { href, label, is_here: self.area == area };
+        let account = NavigationLink {
+            href: "/account",
+            label: self.lang.pick("내 계정", "Your account"),
+            is_here: false,
+        };
+        vec![
+            account,
+            link(Area::ConnectedApps, "/account/apps", self.lang.pick("연결된 앱", "Connected apps")),
+        ]
     }
 
     /// The links of the footer.

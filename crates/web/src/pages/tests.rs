@@ -67,6 +67,8 @@ fn consent<'a>(lang: Lang, scopes: &'a [ScopeLine<'a>]) -> ConsentPage<'a> {
     ConsentPage {
         shell: shell(lang, "/account-interlock?clientId=1&lang=en"),
         application_name: "별빛 채팅봇",
+        face: AppFace::default(),
+        is_returning: false,
         organization: Some("주식회사 별"),
         verified: true,
         person_name: "달빛",
@@ -353,7 +355,7 @@ fn scopes_that_write_come_before_scopes_that_read() {
         assert!(acts < reads);
         for name in SCOPE_NAMES {
             let (description, acts_here) = (at(scope_description(name, lang)), scope_acts(name));
-            assert_eq!(html.matches(&format!(">{name}</span>")).count(), 1);
+            assert_eq!(html.matches(&format!(">{name}</span>")).count(), usize::from(lang == Lang::Ko));
             assert_eq!(description > acts && description < reads, acts_here, "{name}");
         }
         assert!(html.contains(scope_warning("방송 스트림키 조회", lang).unwrap()));
@@ -405,7 +407,7 @@ fn every_problem_has_a_status_a_next_step_and_the_request_id_in_both_languages()
 }
 
 #[test]
-fn english_pages_hold_korean_only_where_it_is_marked_as_such() {
+fn english_pages_hold_korean_only_in_the_link_to_the_other_language() {
     let is_korean = |c: char| ('가'..='힣').contains(&c);
     let scopes = scope_lines(Lang::En);
     let page = ConsentPage {
@@ -416,6 +418,30 @@ fn english_pages_hold_korean_only_where_it_is_marked_as_such() {
     };
     let html = page.render().unwrap();
     for line in html.split("<body").nth(1).unwrap().lines().filter(|line| line.chars().any(is_korean)) {
-        assert!(line.contains("lang=\"ko\""), "{line}");
+        assert!(line.contains("hreflang=\"ko\""), "{line}");
     }
+}
+
+#[test]
+fn many_scopes_that_only_read_are_folded_and_warnings_are_not() {
+    let names = ["유저 정보 조회", "방송 스트림키 조회", "채팅 메시지 조회", "후원 조회", "구독 조회"];
+    let scopes = names.map(|name| ScopeLine::new(name, Lang::En));
+    let html = consent(Lang::En, &scopes).render().unwrap();
+    let (before, folded) =
+        html.split_once("<details class=\"fold\"><summary>Show all 5</summary>").expect("a fold");
+    assert!(before.contains("Anyone who has your stream key") && !folded.contains("Anyone who has"));
+    assert!(folded.contains("See your stream key."));
+    assert!(!consent(Lang::En, &scopes[..4]).render().unwrap().contains("<details"));
+}
+
+#[test]
+fn who_comes_back_sees_the_new_scopes_first() {
+    let known = ScopeLine { is_known: true, ..ScopeLine::new("방송 스트림키 조회", Lang::En) };
+    let scopes = [known, ScopeLine::new("채팅 메시지 쓰기", Lang::En)];
+    let html = ConsentPage { is_returning: true, ..consent(Lang::En, &scopes) }.render().unwrap();
+    let (new, old) = html.split_once("What you allowed last time (1)").expect("a fold");
+    assert!(new.contains("Send chat messages") && new.contains("class=\"badge warn\">New<"));
+    assert!(old.contains("See your stream key.") && !html.contains("Anyone who has your stream key"));
+    let html = ConsentPage { is_returning: true, ..consent(Lang::En, &scopes[..1]) }.render().unwrap();
+    assert!(html.contains("It asks for what you allowed last time."));
 }

@@ -1,15 +1,17 @@
 //! Organizations and applications (`docs/spec/authorization.md#applications`).
 
 use axum::extract::State;
-use domain::application::{Organization, REDIRECT_URI_PATTERN, RedirectUri};
-use domain::limits::{NAME_CHARS_MAX, REDIRECT_URIS_MAX, URL_BYTES_MAX};
+use domain::application::{Organization, Presentation, REDIRECT_URI_PATTERN, RedirectUri};
+use domain::https_url::{HTTPS_URL_PATTERN, HttpsUrl};
+use domain::limits::{LOGO_BYTES_MAX, NAME_CHARS_MAX, REDIRECT_URIS_MAX, URL_BYTES_MAX};
+use domain::picture::{PICTURE_PATTERN, Picture};
 use domain::scope::{Scope, ScopeSet};
 use domain::secret::ClientSecret;
 use domain::{ClientId, Invalid, OrganizationId, Profile, Rule, Timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;
 use service::application_life::{ApplicationDetails, ApplicationLife, Notice};
-use service::applications::ApplicationRecord;
+use service::applications::{ApplicationRecord, NewLogo};
 
 use crate::Web;
 use crate::caller::Operator;
@@ -64,6 +66,8 @@ pub struct PutApplication {
     organization_id: Option<OrganizationId>,
     profile: Option<Profile>,
     quota: bool,
+    /// Home page, terms, privacy policy, logo.
+    face: (Option<HttpsUrl>, Option<HttpsUrl>, Option<HttpsUrl>, Option<Picture>),
 }
 
 impl Body for PutApplication {
@@ -78,6 +82,15 @@ impl Body for PutApplication {
         let scope_name =
             text().with(|kind| kind.one_of(&Scope::ALL.iter().map(|scope| scope.name()).collect::<Vec<_>>()));
         let profile_names = text().one_of(PROFILES).about("Left out: the service's.");
+        let logo = text()
+            .with(|kind| kind.pattern(PICTURE_PATTERN).max_chars(LOGO_BYTES_MAX.div_ceil(3) * 4 + 64))
+            .about("Shown to people who are asked for consent: PNG, JPEG or WebP, at most 32 KiB.")
+            .parsed(|address| Picture::parse("logo", address));
+        let page =
+            |about| text().with(|kind| kind.pattern(HTTPS_URL_PATTERN).max_chars(URL_BYTES_MAX)).about(about);
+        let homepage = page("Its home page.").parsed(|url| HttpsUrl::parse("homepageUrl", url));
+        let terms = page("Its terms of use.").parsed(|url| HttpsUrl::parse("termsUrl", url));
+        let privacy = page("Its privacy policy.").parsed(|url| HttpsUrl::parse("privacyUrl", url));
         record!(Self {
             name: required("name", chars(1, NAME_CHARS_MAX)),
             redirect_uris: optional("redirectUris", redirect_uris).map(Option::unwrap_or_default),
@@ -86,6 +99,12 @@ impl Body for PutApplication {
             organization_id: optional("organizationId", id(OrganizationId::parse)),
             profile: optional("profile", profile_names.parsed(profile)),
             quota: with_default("quota", flag().about("Whether quotas hold for it."), true),
+            face: (
+                optional("homepageUrl", homepage),
+                optional("termsUrl", terms),
+                optional("privacyUrl", privacy),
+                optional("logo", logo),
+            ),
         })
     }
 }
@@ -119,7 +138,8 @@ pub async fn put(
     Json(body): Json<PutApplication>,
 ) -> Answer<MadeSecret> {
     let client_id = ClientId::parse("clientId", &id)?;
-    let PutApplication { name, redirect_uris, scopes, organization_id, profile, quota } = body;
+    let PutApplication { name, redirect_uris, scopes, organization_id, profile, quota, face } = body;
+    let (homepage, terms, privacy, logo) = face;
     let record = ApplicationRecord {
         client_id: client_id.clone(),
         name,
@@ -128,6 +148,8 @@ pub async fn put(
         scopes,
         profile,
         quota,
+        presentation: Presentation { homepage, terms, privacy, logo_version: None },
+        logo: logo.map_or(NewLogo::Removed, NewLogo::Replaced),
     };
     let secret = web.service().put_application(record).await?;
     Ok(Success(MadeSecret::new(client_id, secret.as_ref())))
@@ -151,6 +173,14 @@ pub struct ApplicationAnswer {
     profile: Option<&'static str>,
     /// Whether quotas hold for it.
     quota: bool,
+    /// Its home page.
+    homepage_url: Option<String>,
+    /// Its terms of use.
+    terms_url: Option<String>,
+    /// Its privacy policy.
+    privacy_url: Option<String>,
+    /// Whether it has a logo.
+    has_logo: bool,
     /// Since when it is registered.
     created_date: String,
     /// May stay an hour behind while the application is used.
@@ -178,7 +208,13 @@ impl From<ApplicationDetails> for ApplicationAnswer {
         let notice =
             |Notice { kind, given_at }: Notice| NoticeAnswer { kind, created_date: given_at.rfc3339() };
         let application = life.application;
+        let Presentation { homepage, terms, privacy, logo_version } = application.presentation;
+        let url = |url: Option<HttpsUrl>| url.map(|url| url.as_str().to_owned());
         Self {
+            homepage_url: url(homepage),
+            terms_url: url(terms),
+            privacy_url: url(privacy),
+            has_logo: logo_version.is_some(),
             client_id: application.client_id,
             name: application.name,
             redirect_uris,

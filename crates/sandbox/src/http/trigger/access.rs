@@ -7,7 +7,7 @@ use domain::{Scope, SessionKey};
 use gateway::CloseReason;
 use serde_json::json;
 use service::SessionFilter;
-use service::applications::ApplicationRecord;
+use service::applications::{ApplicationRecord, NewLogo};
 use service::quotas::Counted;
 
 use super::input::{Input, Outcome, outcome};
@@ -45,6 +45,8 @@ pub(super) async fn remove_scope(input: Input) -> Result<Outcome, Problem> {
         scopes: kept.iter().copied().collect(),
         profile: application.profile,
         quota: application.quota,
+        presentation: application.presentation,
+        logo: NewLogo::Kept,
     };
     let client_id = record.client_id.clone();
     input.service.put_application(record).await?;

@@ -2,6 +2,7 @@
 
 mod accounts;
 mod brand;
+mod connected_apps;
 mod landing;
 mod sign_in;
 

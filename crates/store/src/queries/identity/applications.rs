@@ -1,6 +1,7 @@
 //! Applications and their redirect addresses, and the organizations that own them.
 
-use domain::application::{Application, Organization, RedirectUri};
+use domain::application::{Application, Organization, Presentation, RedirectUri};
+use domain::https_url::HttpsUrl;
 use domain::{ClientId, Profile, ScopeSet, Timestamp};
 
 use super::credential_changes::Dependency;
@@ -13,11 +14,13 @@ const PUT_ORGANIZATION: &str = "
         organization_name = excluded.organization_name, verified = excluded.verified";
 
 const PUT_APPLICATION: &str = "
-    INSERT INTO applications (client_id, name, organization_id, scopes, profile, quota, created_at, last_used_at)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $7)
+    INSERT INTO applications (client_id, name, organization_id, scopes, profile, quota, created_at, last_used_at,
+        homepage_url, terms_url, privacy_url)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $7, $8, $9, $10)
     ON CONFLICT (client_id) DO UPDATE SET
         name = excluded.name, organization_id = excluded.organization_id, scopes = excluded.scopes,
-        profile = excluded.profile, quota = excluded.quota,
+        profile = excluded.profile, quota = excluded.quota, homepage_url = excluded.homepage_url,
+        terms_url = excluded.terms_url, privacy_url = excluded.privacy_url,
         last_used_at = CASE WHEN applications.deleted_at IS NULL
             THEN applications.last_used_at ELSE excluded.last_used_at END,
         deleted_at = NULL, purging = FALSE";
@@ -53,7 +56,19 @@ columns!(Application {
     scopes: "a.scopes",
     profile: "a.profile" => |name: Option<&str>| name.and_then(Profile::from_name),
     quota: "a.quota",
+    presentation: Presentation::COLUMNS,
 });
+
+columns!(Presentation {
+    homepage: "a.homepage_url" => url,
+    terms: "a.terms_url" => url,
+    privacy: "a.privacy_url" => url,
+    logo_version: "a.logo_version",
+});
+
+fn url(stored: Option<&str>) -> Option<HttpsUrl> {
+    stored.map(|url| HttpsUrl::stored(url.to_owned()))
+}
 
 columns!(outer_join Organization {
     organization_id: "o.organization_id",
@@ -83,13 +98,15 @@ impl Tx {
     }
 
     /// Creates or replaces an application. This restores an application that was deleted because it was
-    /// unused, with `now` as its last use. `StoreError::ForeignKey` if its organization does not exist.
+    /// unused, with `now` as its last use. Its logo stays as it is. `StoreError::ForeignKey` if its
+    /// organization does not exist.
     pub async fn put_application(
         &mut self,
         application: &Application,
         now: Timestamp,
     ) -> Result<(), StoreError> {
         self.credentials_changed(Dependency::Application(&application.client_id));
+        let Presentation { homepage, terms, privacy, .. } = &application.presentation;
         self.execute(
             PUT_APPLICATION,
             params![
@@ -99,7 +116,10 @@ impl Tx {
                 application.scopes.to_stored(),
                 application.profile.map(Profile::name),
                 application.quota,
-                now
+                now,
+                homepage.as_ref().map(HttpsUrl::as_str),
+                terms.as_ref().map(HttpsUrl::as_str),
+                privacy.as_ref().map(HttpsUrl::as_str)
             ],
         )
         .await?;

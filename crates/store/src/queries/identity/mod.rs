@@ -3,9 +3,11 @@
 pub mod accounts;
 pub mod application_admin;
 pub mod application_life;
+pub mod application_logos;
 pub mod application_secrets;
 pub mod applications;
 pub mod browser_sessions;
+pub mod connected_applications;
 pub mod consents;
 pub mod credential_changes;
 pub mod operator_keys;
