@@ -42,7 +42,7 @@ async fn finish(State((web, has_pages)): State<(Web, bool)>, mut request: Reques
     let preferred = language::preferred(request.headers());
     request.extensions_mut().insert(charged.clone());
     request.extensions_mut().insert(deletion.clone());
-    let (request, page) = page_request(&web, request, has_pages);
+    let page = page_request(&web, &mut request, has_pages);
 
     let mut response = run(next, request).await;
     if let Some(cause) = cause(&mut response) {
@@ -70,14 +70,16 @@ async fn finish(State((web, has_pages)): State<(Web, bool)>, mut request: Reques
     response
 }
 
-/// The facts of a request for a page; `None` for other requests.
-fn page_request(web: &Web, request: Request, has_pages: bool) -> (Request, Option<PageRequest>) {
+/// The facts of a request for a page; `None` for other requests. An unfinished request keeps them in memory,
+/// so they are boxed.
+fn page_request(web: &Web, request: &mut Request, has_pages: bool) -> Option<Box<PageRequest>> {
     if !has_pages || !is_for_a_page(request.uri().path(), request.headers()) {
-        return (request, None);
+        return None;
     }
-    let (parts, body) = request.into_parts();
+    let (parts, body) = std::mem::take(request).into_parts();
     let page = PageRequest::of(&parts, web);
-    (Request::from_parts(parts, body), Some(page))
+    *request = Request::from_parts(parts, body);
+    Some(Box::new(page))
 }
 
 /// The first parts of the paths that programs call.

@@ -18,6 +18,7 @@ mod lives;
 mod locks;
 mod lost_events;
 mod nouns;
+mod operator_keys;
 mod restrictions;
 mod revocations;
 mod session_details;

@@ -99,6 +99,7 @@ fn query(method: &str, path: &str) -> &'static str {
         (
             "GET",
             "/open/v1/lives"
+            | "/platform/v1/keys"
             | "/platform/v1/organizations"
             | "/platform/v1/applications"
             | "/platform/v1/applications/{clientId}/webhook/deliveries"

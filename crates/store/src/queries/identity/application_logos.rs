@@ -3,6 +3,7 @@
 use domain::ClientId;
 use domain::picture::Picture;
 
+use super::credential_changes::Dependency;
 use crate::{StoreError, Tx, params};
 
 const PUT: &str = "
@@ -28,6 +29,7 @@ impl Tx {
             Some(logo) => self.execute(PUT, params![client_id, logo.media_type(), logo.base64()]).await?,
             None => self.execute(DELETE, params![client_id]).await?,
         };
+        self.credentials_changed(Dependency::Application(client_id));
         self.execute(NAME, params![client_id, logo.map(Picture::version)]).await?;
         Ok(())
     }
