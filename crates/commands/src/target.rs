@@ -26,7 +26,7 @@ pub struct TargetOptions {
 
     /// A world of the sandbox, by its id: `stagedoor world list` has them. Default: the world at the address
     /// of the sandbox, which is main.
-    #[arg(long, value_name = "ID", env = "STAGEDOOR_WORLD", global = true)]
+    #[arg(long, value_name = "ID", env = "STAGEDOOR_WORLD_ID", global = true)]
     pub world: Option<String>,
 
     /// The operator key of --server. Default: that of the sandbox that runs. Better set by

@@ -200,7 +200,7 @@ async fn commands_reach_a_world_by_its_id() {
     let pinned = World::of(serde_json::from_str(&new.stdout).expect("JSON"));
     assert_eq!(pinned.api.me(token.stdout.trim()).await.content()["channelId"], "streamer-bada");
     let mut by_variable = stagedoor_in(folder.path(), &["env", "--format", "json"]);
-    by_variable.env("STAGEDOOR_WORLD", "pinned");
+    by_variable.env("STAGEDOOR_WORLD_ID", "pinned");
     let environment: Value = serde_json::from_str(&run(by_variable).await.stdout).expect("JSON");
     assert_eq!(environment["STAGEDOOR_BASE_URL"], pinned.description["baseUrl"]);
     let unknown = command(&["token", "--world", "nothing"]).await;
