@@ -257,6 +257,7 @@ pub const VOLATILE: &[&str] = &[
     "cursor",
     "keyId",
     "lastCharacters",
+    "link",
     "messageId",
     "next",
     "nodeId",
