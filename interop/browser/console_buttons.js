@@ -124,7 +124,7 @@ async function worldsComeAndGo({ browser, folder }) {
     await worlds.locator(`#delete-${name}`).waitFor();
     await page.keyboard.press('Escape');
   }
-  await page.locator('#import-text').fill('people: nobody');
+  await page.locator('#import-text').fill('people: none');
   await page.getByRole('button', { name: 'Import', exact: true }).click();
   await page.locator('#result .result.bad').waitFor();
 
@@ -183,11 +183,11 @@ async function credentialsEnd({ browser }) {
 async function aScenarioRunIsShown({ browser, folder }) {
   const { context, page, wrong } = await freshPage(browser);
   const file = join(folder, 'two.yaml');
-  writeFileSync(file, 'scenario: two-steps\nabout: Two steps.\nsteps:\n  - trigger: { kind: chat }\n  - trigger: { kind: chat, channel: nobody }\n');
+  writeFileSync(file, 'scenario: two-steps\nabout: Two steps.\nsteps:\n  - trigger: { kind: chat }\n  - trigger: { kind: chat, channel: unknown }\n');
   const { code, output } = await run('scenario', 'run', '--server', BASE, file);
   assert.equal(code, 1, output);
   const row = page.locator('#run-list li', { hasText: 'two-steps' });
-  await row.getByText('no channel is called nobody').waitFor();
+  await row.getByText('no channel is called unknown').waitFor();
   await row.getByText('Failed').waitFor();
   assert.deepEqual(wrong, []);
   await context.close();

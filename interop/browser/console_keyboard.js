@@ -45,21 +45,21 @@ async function liveUpdatesLeaveTheFocus({ browser }) {
     .filter(({ id }) => !id).map((element) => element.outerHTML.slice(0, 120)));
   assert.deepEqual(unnamed, [], 'only a control with an id keeps the focus');
   // The API's own calls are no news for the page. A trigger is.
-  const tell = () => api('POST', 'trigger/chat', {});
+  const chat = () => api('POST', 'trigger/chat', {});
   // A name is being typed while the list of worlds changes.
   await page.locator('#snapshot-main').fill('half a na');
   await page.evaluate(() => document.activeElement.setSelectionRange(4, 4));
   await api('POST', 'worlds', { name: 'beside' });
-  await tell();
+  await chat();
   await page.locator('#world-beside').waitFor();
   const kept = await page.evaluate(() => [document.activeElement.id, document.activeElement.value, document.activeElement.selectionStart]);
   assert.deepEqual(kept, ['snapshot-main', 'half a na', 4]);
   // A rule that is about to be removed, while another one comes.
   const { id } = await api('POST', 'faults', { match: { event: 'SUBSCRIPTION' }, do: { drop: true } });
-  await tell();
+  await chat();
   await page.locator(`#fault-${id}`).focus();
   const other = await api('POST', 'faults', { match: { event: 'SUBSCRIPTION' }, do: { late: '1s' } });
-  await tell();
+  await chat();
   await page.locator(`#fault-${other.id}`).waitFor();
   assert.equal(await focused(), `fault-${id}`);
   await page.keyboard.press('Enter');

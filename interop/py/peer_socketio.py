@@ -11,7 +11,7 @@ import threading
 import socketio
 from peer_lines import orders, tell
 
-# Version 5 says goodbye when the root namespace is not connected within a second, which is little on a busy machine.
+# Version 5 disconnects when the root namespace is not connected within a second. A busy machine needs longer.
 PATIENT = {"wait_timeout": 40} if "wait_timeout" in inspect.signature(socketio.Client.connect).parameters else {}
 TRANSPORTS = {"websocket": ["websocket"], "polling": ["polling"], "upgrade": None}
 

@@ -26,7 +26,7 @@ const SEQUENCE_CHARS_MIN: usize = 3;
 const SEQUENCES_MAX: usize = 4;
 /// Minimum number of characters that a password has beside words about its owner.
 const OTHER_CHARS_MIN: usize = 5;
-/// A name of the service that nobody may use as a password.
+/// A name of the service that is refused as a password.
 const SERVICE: &str = "stagedoor";
 
 /// Characters in the order in which they are typed or counted, in both directions.

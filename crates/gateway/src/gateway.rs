@@ -232,7 +232,7 @@ impl Gateway {
         session.map(|session| session.end(reason)).is_some()
     }
 
-    /// Loses the connection of a session without a goodbye. Returns whether it is connected to this node.
+    /// Loses the connection of a session without a close frame. Returns whether it is connected to this node.
     pub async fn cut_session(&self, key: &SessionKey) -> bool {
         let session = self.0.shards.session(key).await;
         session.map(|session| session.cut()).is_some()

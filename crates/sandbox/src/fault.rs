@@ -121,7 +121,7 @@ pub(crate) enum MessageEffect {
     Silence,
     /// The session ends instead.
     Close(CloseReason),
-    /// The connection ends without a goodbye.
+    /// The connection ends without a close frame.
     Cut(Moment),
 }
 

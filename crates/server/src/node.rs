@@ -86,7 +86,7 @@ struct Prepared {
     sockets_max: usize,
 }
 
-/// A node that did not start, with the listeners that it was to stand behind.
+/// A node that failed to start, with its listeners.
 pub(crate) struct NotStarted {
     pub front: Front,
     pub error: String,

@@ -1,5 +1,5 @@
-//! The fault point of sockets: what a sandbox learns of the sessions of its node, and what it decides about
-//! their messages. `stagedoor serve` has none.
+//! The fault point of sockets: the gateway reports the sessions of its node to a sandbox, and the sandbox
+//! chooses an action for each message. `stagedoor serve` has none.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -8,8 +8,8 @@ use domain::SessionKey;
 use domain::event::Event;
 use domain::session::{SessionChange, SessionOwner};
 
-/// Learns of the sessions of a node, and decides about their messages. The gateway calls it while it holds a
-/// session's lock, so no function waits or calls the gateway.
+/// Receives reports about the sessions of a node, and chooses an action for each message. The gateway calls
+/// these functions while it holds a session's lock, so no function waits or calls the gateway.
 pub trait SocketFaultPoint: Debug + Send + Sync {
     /// A session has opened. Its messages follow.
     fn on_open(&self, session: &SessionKey, owner: &SessionOwner);
@@ -80,8 +80,8 @@ pub enum MessageAction {
     Silence,
     /// The session ends instead, for the close reason of this name.
     Close(&'static str),
-    /// The connection is lost without a goodbye, before the message is sent.
+    /// The connection is lost without a close frame, before the message is sent.
     CutBefore,
-    /// The connection is lost without a goodbye, after the message was sent.
+    /// The connection is lost without a close frame, after the message was sent.
     CutAfter,
 }

@@ -1,9 +1,9 @@
 //! The pages for people: the landing page, signing in and out, the account.
 //!
 //! A page is a struct with the layout (`shell`) and a template in `templates/site/`, which extends the layout
-//! of `web` and calls its components. Its handler gets the reader from an extractor of `web`: `Visitor` for
-//! anybody, `Person` for somebody who is signed in, `Posted` and `PostedBy` for their forms. A form answers
-//! with a redirect and a notice, or with itself and what is wrong at its fields (422).
+//! of `web` and calls its components. Its handler gets the reader from an extractor of `web`: `Visitor` with
+//! or without a sign-in, `Person` for a signed-in person, `Posted` and `PostedBy` for their forms. A form
+//! answers with a redirect and a notice, or with itself and the errors at its fields (422).
 
 mod account;
 mod code;

@@ -137,7 +137,7 @@ const KO: RegisterTexts = RegisterTexts {
 const EN: RegisterTexts = RegisterTexts {
     title: "Make an account",
     lead: "An account comes with a channel.",
-    closed: "Nobody can make an account on this server by themselves. Ask the operator.",
+    closed: "Registration is closed on this server. Ask the operator for an account.",
     login: "Username",
     login_hint: "3 to 32 small letters, digits, '.', '_' or '-'. Only you see it, when you sign in.",
     channel_name: "Name of the channel",

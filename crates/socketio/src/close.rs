@@ -49,7 +49,7 @@ macro_rules! close_reasons {
 
 close_reasons! {
     ClientGoodbye, "client_goodbye", 1000, "The client said goodbye: `41`, `1` or a websocket close frame.";
-    TransportClosed, "transport_closed", 1000, "The connection ended without a goodbye.";
+    TransportClosed, "transport_closed", 1000, "The connection ended without a close frame.";
     PingTimeout, "ping_timeout", 1000, "The client was silent for longer than the ping times allow.";
     ConnectTimeout, "connect_timeout", 1008, "A client of revision 4 did not ask for the root namespace in time.";
     ProtocolError, "protocol_error", 1002, "The client broke the websocket, Engine.IO or Socket.IO protocol.";

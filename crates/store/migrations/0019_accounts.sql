@@ -1,6 +1,6 @@
 -- The accounts of people: addresses, links of password resets, the second step of a sign-in, and messages to the mail hook.
 
--- In small letters. Several accounts may have one address: a unique one would tell who has an account.
+-- In small letters. Several accounts may have one address: a unique address would confirm that an account exists.
 ALTER TABLE people ADD COLUMN email TEXT;
 CREATE INDEX people_email ON people (email) WHERE email IS NOT NULL;
 

@@ -1,4 +1,4 @@
-//! `GET /pictures/applications/{clientId}`: the logos of applications, for the pages and for anybody.
+//! `GET /pictures/applications/{clientId}`: the logos of applications, without authentication.
 
 use axum::Router;
 use axum::extract::State;

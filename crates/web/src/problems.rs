@@ -9,7 +9,7 @@ use crate::pages::{PageProblem, Shell, alone_policy, language_href, problem_page
 
 /// The answer with an error page.
 pub(crate) fn problem_answer(web: &Web, request: &PageRequest, problem: PageProblem) -> Response {
-    // The query is not repeated: it may be anybody's.
+    // The query is not repeated: it may come from another site.
     let is_lost = request.is_get() && problem == PageProblem::NotFound;
     let language_href = is_lost.then(|| language_href(request.path(), None, request.lang().other()));
     let shell = Shell { language_href, ..request.shell(web) };

@@ -48,7 +48,7 @@ pub struct Person {
     pub name: String,
 }
 
-/// A form that its own page posted: anybody's.
+/// A form that its own page posted, with or without a sign-in.
 #[derive(Debug)]
 pub struct Posted {
     /// Who posted it.
@@ -121,7 +121,7 @@ impl Visitor {
     pub fn shell(&self, area: Area) -> Shell<'_> {
         let account = match &self.browser.person {
             Some((_, name)) => Account::Person { name, sign_out: &self.sign_out },
-            None => Account::Nobody,
+            None => Account::SignedOut,
         };
         let flash = self.request.flash();
         Shell { is_alone: false, account, area, flash, ..self.request.shell(&self.web) }

@@ -99,7 +99,7 @@ pub const CHECKS: &[Check] = &[
     },
     Check {
         name: "connection-lost",
-        about: "the connection is lost without a goodbye",
+        about: "the connection is lost without a close frame",
         needs: Needs::Session,
         run: |stage| Box::pin(sockets::lost(stage)),
     },

@@ -285,7 +285,7 @@ impl Stage {
         self.trigger("close-session", json!({ "client": self.client_id, "reason": reason })).await.map(drop)
     }
 
-    /// Loses the connections of the bot without a goodbye, or lets nothing pass them any more.
+    /// Loses the connections of the bot without a close frame, or lets nothing pass them any more.
     ///
     /// # Errors
     /// [`CommandFailure`].

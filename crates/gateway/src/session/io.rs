@@ -280,7 +280,7 @@ impl Io {
         }
     }
 
-    /// Loses the connection without a goodbye.
+    /// Loses the connection without a close frame.
     pub(super) fn cut(&mut self) {
         if let Some(tap) = &mut self.tap {
             tap.is_cut = true;

@@ -143,12 +143,12 @@ impl Session {
         self.lock().io.is_silent()
     }
 
-    /// Loses the connection without a goodbye.
+    /// Loses the connection without a close frame.
     pub(crate) fn cut(&self) {
         self.lock().io.cut();
     }
 
-    /// Whether the connection ends without a goodbye.
+    /// Whether the connection ends without a close frame.
     pub(crate) fn is_cut(&self) -> bool {
         self.lock().io.tap().is_some_and(|tap| tap.is_cut)
     }

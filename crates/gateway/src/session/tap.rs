@@ -63,7 +63,7 @@ pub(super) struct Tap {
     reordered: Vec<(Duration, Bytes)>,
     /// Nothing is sent and nothing is read any more.
     pub(super) is_silent: bool,
-    /// The connection ends without a goodbye.
+    /// The connection ends without a close frame.
     pub(super) is_cut: bool,
 }
 

@@ -69,7 +69,7 @@ pub(super) const KINDS: &[Kind] = &[
     },
     Kind {
         name: "donation",
-        summary: "somebody donates to a channel",
+        summary: "a viewer donates to a channel",
         fields: &[
             TO,
             FROM,
@@ -83,7 +83,7 @@ pub(super) const KINDS: &[Kind] = &[
     },
     Kind {
         name: "subscription",
-        summary: "somebody subscribes to a channel",
+        summary: "a viewer subscribes to a channel",
         fields: &[
             TO,
             FROM,
@@ -96,13 +96,13 @@ pub(super) const KINDS: &[Kind] = &[
     },
     Kind {
         name: "follow",
-        summary: "somebody follows a channel",
+        summary: "a viewer follows a channel",
         fields: &[CHANNEL, FROM],
         run: |input| Box::pin(channels::follow(input)),
     },
     Kind {
         name: "unfollow",
-        summary: "somebody stops to follow a channel",
+        summary: "a viewer stops following a channel",
         fields: &[CHANNEL, FROM],
         run: |input| Box::pin(channels::unfollow(input)),
     },
@@ -192,7 +192,7 @@ pub(super) const KINDS: &[Kind] = &[
     },
     Kind {
         name: "cut-connection",
-        summary: "the connections of sessions are lost without a goodbye",
+        summary: "the connections of sessions are lost without a close frame",
         fields: &[
             SESSION,
             SESSIONS_OF_USER,

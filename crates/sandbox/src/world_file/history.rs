@@ -23,7 +23,7 @@ const ATTEMPTS_MAX: i64 = 1_000_000;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct MessageItem {
-    /// The channel in whose chat it stands.
+    /// The channel of the chat.
     pub channel_id: String,
     /// Who wrote it.
     pub sender_channel_id: String,

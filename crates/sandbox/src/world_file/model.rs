@@ -39,7 +39,7 @@ pub struct WorldFile {
     /// Who has a role in whose channel.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub managers: Vec<ManagerItem>,
-    /// Who may not send to whose chat.
+    /// The people who may not send to a channel's chat.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub restrictions: Vec<RestrictionItem>,
     /// The messages of all chats.
@@ -430,10 +430,10 @@ impl PersonItem {
         self.login.as_deref().unwrap_or(&self.channel_id)
     }
 
-    /// The password of the person, if the file tells it.
+    /// The password of the person, if the file has it.
     pub fn password(&self) -> Option<&str> {
-        let is_told = self.can_sign_in && self.password_hash.is_none();
-        is_told.then(|| self.password.as_deref().unwrap_or(PASSWORD))
+        let is_in_file = self.can_sign_in && self.password_hash.is_none();
+        is_in_file.then(|| self.password.as_deref().unwrap_or(PASSWORD))
     }
 }
 

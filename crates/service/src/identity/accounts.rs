@@ -207,7 +207,7 @@ impl Service {
         Ok(chosen.map_err(|fault| Invalid::new(field, Rule::Password(fault)))?)
     }
 
-    /// The hash of a password that somebody chose, unless too many passwords are checked.
+    /// The hash of a chosen password, unless too many passwords are checked.
     ///
     /// # Errors
     /// [`Refusal::Busy`].

@@ -43,7 +43,7 @@ pub(crate) async fn write_decoy(work: &mut Work<'_>, key: &ServiceKey, mail: &Ma
     insert(work, key, None, mail).await
 }
 
-/// Writes a message that only tells the owner of an account what happened, if the account has an address.
+/// Writes a message that informs the owner of an account, if the account has an address.
 pub(crate) async fn write_notice(
     work: &mut Work<'_>,
     service: &Service,

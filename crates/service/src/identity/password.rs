@@ -94,7 +94,7 @@ impl Passwords {
         self.hash_with(permit, password).await
     }
 
-    /// The hash of a password that anybody sets. It waits like a check from an unknown place.
+    /// The hash of a password from an unauthenticated caller. It waits like a check from an unknown place.
     ///
     /// # Errors
     /// [`Busy`] when too many checks wait, or no permit is free within [`WAIT_MAX`].

@@ -111,7 +111,7 @@ async fn people_register_with_a_login_of_their_own_and_a_good_password() {
             "a refused registration leaves nothing"
         );
         world.service.register(change(|a| a.email = Some("  ".into()))).await.unwrap();
-        // The same address again: nobody learns that it is known.
+        // The same address again: the answer does not confirm that it is known.
         world
             .service
             .register(NewAccount { email: Some("haneul@example.com".into()), ..new_account("byeol") })
@@ -243,8 +243,8 @@ async fn a_link_sets_a_password_once_within_half_an_hour() {
         world.advance_ms(1);
         assert!(!world.service.is_password_reset(&link).await.unwrap());
         assert_eq!(reset(&link, PASSWORD).await.unwrap(), ResetOutcome::LinkInvalid);
-        let nobody = world.user("nobody").await;
-        let refused = refused(world.service.issue_password_reset(&nobody, PAGE).await);
+        let without_login = world.user("without-login").await;
+        let refused = refused(world.service.issue_password_reset(&without_login, PAGE).await);
         assert_eq!(refused.status(), 404);
     })
     .await;
@@ -428,7 +428,7 @@ async fn wrong_codes_of_an_account_are_limited_over_all_sign_ins_and_nodes() {
         next_step(&world);
         let right = code(&world, &secret);
         let entered = world.service.enter_code(&pending().await, &right).await.unwrap();
-        assert!(matches!(entered, EnteredCode::Limited), "a right code is not told from a wrong one");
+        assert!(matches!(entered, EnteredCode::Limited), "a right code gets the answer of a wrong one");
         let entered = world.service.enter_code(&pending().await, &codes[0].to_uppercase()).await.unwrap();
         assert!(matches!(entered, EnteredCode::SignedIn(_)), "a recovery code helps");
         let entered = world.service.enter_code(&pending().await, &codes[0]).await.unwrap();

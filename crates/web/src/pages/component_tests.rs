@@ -41,7 +41,7 @@ fn samples<'a>(lang: Lang, account: Account<'a>, text: &'a str) -> String {
 #[test]
 fn every_component_names_what_belongs_together() {
     for lang in Lang::ALL {
-        let html = samples(lang, Account::Nobody, "글");
+        let html = samples(lang, Account::SignedOut, "글");
         for expected in [
             "<h1>글</h1>",
             "<section class=\"panel\" aria-labelledby=\"part\"><h2 id=\"part\">글</h2>",
@@ -80,14 +80,14 @@ fn the_components_escape_what_they_show() {
 
 #[test]
 fn the_header_says_who_is_signed_in() {
-    let nobody = samples(Lang::En, Account::Nobody, "x");
-    assert!(nobody.contains("href=\"/sign-in\">Sign in</a>") && !nobody.contains("/sign-out"));
+    let signed_out = samples(Lang::En, Account::SignedOut, "x");
+    assert!(signed_out.contains("href=\"/sign-in\">Sign in</a>") && !signed_out.contains("/sign-out"));
     let person = samples(Lang::En, Account::Person { name: "Moon", sign_out: "proof" }, "x");
     assert!(person.contains("<bdi class=\"line\">Moon</bdi>") && !person.contains("/sign-in\""));
     assert!(person.contains("name=\"csrf\" value=\"proof\""));
     let unknown = samples(Lang::En, Account::Unknown, "x");
     assert!(!unknown.contains("/sign-in\"") && !unknown.contains("/sign-out"));
-    for html in [nobody, person, unknown] {
+    for html in [signed_out, person, unknown] {
         assert!(html.contains("<a class=\"skip\" href=\"#main\">Skip to the content</a>"));
         assert!(html.contains("<p class=\"flash\" role=\"status\"><span>You are signed out.</span></p>"));
     }

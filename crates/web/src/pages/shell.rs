@@ -28,10 +28,10 @@ pub struct Shell<'a> {
 /// Who is signed in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Account<'a> {
-    /// The page does not know: it is the same for everybody.
+    /// The page is the same for all readers.
     Unknown,
-    /// Nobody.
-    Nobody,
+    /// No person is signed in.
+    SignedOut,
     /// A person.
     Person {
         /// The name of the person's channel. Untrusted.
@@ -144,13 +144,13 @@ impl<'a> Shell<'a> {
     pub fn person(&self) -> Option<(&'a str, &'a str)> {
         match self.account {
             Account::Person { name, sign_out } => Some((name, sign_out)),
-            Account::Nobody | Account::Unknown => None,
+            Account::SignedOut | Account::Unknown => None,
         }
     }
 
     /// Whether the header has the link to the sign-in.
     pub fn asks_to_sign_in(&self) -> bool {
-        !self.is_alone && self.account == Account::Nobody
+        !self.is_alone && self.account == Account::SignedOut
     }
 
     /// The links of the header. Only pages that exist are linked to.

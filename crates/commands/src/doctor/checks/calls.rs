@@ -102,7 +102,7 @@ pub async fn consent_withdrawn(stage: &mut Stage) -> CheckResult {
     let has_told = stage.bot.ended().is_some() || stage.bot.printed() > printed;
     match (is_silent && !has_told, stage.events().is_empty()) {
         (false, _) => Ok(stopped(calls)),
-        // Without a session only its next call tells the bot.
+        // Without a session a bot notices the end by its next call.
         (true, true) => Ok(not_called("the consent was withdrawn")),
         (true, false) => {
             let saw = "its session had ended, and it made no call, did not end, and printed nothing";

@@ -104,7 +104,7 @@ async fn need_not_go_on(stage: &mut Stage, reasons: &[&str]) -> CheckResult {
     )))
 }
 
-/// The connection is lost without a goodbye.
+/// The connection is lost without a close frame.
 pub async fn lost(stage: &mut Stage) -> CheckResult {
     let (since, events) = begin(stage).await?;
     stage.cut_connections(false).await?;

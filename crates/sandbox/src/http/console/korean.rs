@@ -7,10 +7,10 @@ use domain::Language;
 const TEXTS: &[(&str, &str)] = &[
     // What triggers do.
     ("a viewer posts a chat message", "시청자가 채팅을 보냅니다"),
-    ("somebody donates to a channel", "누군가 채널에 후원합니다"),
-    ("somebody subscribes to a channel", "누군가 채널을 구독합니다"),
-    ("somebody follows a channel", "누군가 채널을 팔로우합니다"),
-    ("somebody stops to follow a channel", "누군가 팔로우를 그만둡니다"),
+    ("a viewer donates to a channel", "시청자가 채널에 후원합니다"),
+    ("a viewer subscribes to a channel", "시청자가 채널을 구독합니다"),
+    ("a viewer follows a channel", "시청자가 채널을 팔로우합니다"),
+    ("a viewer stops following a channel", "시청자가 팔로우를 그만둡니다"),
     ("a channel restricts another one in its chat", "채널이 자기 채팅에서 다른 채널의 활동을 제한합니다"),
     ("a channel goes on air, or changes its live", "채널이 방송을 시작하거나, 진행 중인 방송을 바꿉니다"),
     ("a channel goes off air", "채널이 방송을 끝냅니다"),
@@ -26,7 +26,7 @@ const TEXTS: &[(&str, &str)] = &[
         "코드, 토큰, 세션 URL이 지금 만료됩니다. 시계는 그대로입니다",
     ),
     ("sessions end", "세션이 끝납니다"),
-    ("the connections of sessions are lost without a goodbye", "세션의 연결이 인사 없이 끊깁니다"),
+    ("the connections of sessions are lost without a close frame", "세션의 연결이 종료 프레임 없이 끊깁니다"),
     (
         "the calls of a user through an application use up their quota",
         "앱으로 부르는 사용자의 쿼터가 모두 소진됩니다",

@@ -262,7 +262,7 @@ fn fault_rows(t: &Texts, rules: &[Value]) -> Vec<FaultRow> {
 pub(super) fn facts(value: &Value) -> String {
     let Value::Object(fields) = value else { return plain(value) };
     let mut given: Vec<_> = fields.iter().filter(|(_, value)| !value.is_null()).collect();
-    // What goes with an effect stands behind it.
+    // The options of an effect follow it.
     given.sort_by_key(|(name, _)| matches!(name.as_str(), "message" | "retryAfter" | "when"));
     let fact = |(name, value): (&String, &Value)| match value {
         Value::Bool(true) => name.clone(),

@@ -33,7 +33,7 @@ pub(crate) struct NewEffect {
     delay: Option<String>,
     /// Whether it waits before its effect or after it.
     when: Option<Moment>,
-    /// The connection ends without an answer, or without a goodbye, or before the answer of a receiver.
+    /// The connection ends without an answer, without a close frame, or before the answer of a receiver.
     cut: Option<Moment>,
     /// The connection ends within the answer.
     truncate: Option<Length>,

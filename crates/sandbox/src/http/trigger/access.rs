@@ -69,7 +69,7 @@ pub(super) async fn close_session(input: Input) -> Result<Outcome, Problem> {
     Ok(outcome(json!({ "sessionKeys": closed, "reason": reason.as_str() })))
 }
 
-/// The connections of sessions are lost without a goodbye, or nothing passes them any more.
+/// The connections of sessions are lost without a close frame, or pass no more bytes.
 pub(super) async fn cut_connection(input: Input) -> Result<Outcome, Problem> {
     let silent = input.flag("silent")?;
     let mut cut = Vec::new();

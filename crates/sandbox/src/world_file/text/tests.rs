@@ -73,7 +73,7 @@ fn a_mistake_is_named_with_its_line_and_column() {
         ("people:\n  - channelId: a\n    chanelName: A\n".to_owned(), "line 3, column 5: unknown field"),
         ("people:\n  - channelId: a\n".to_owned(), "missing field"),
         ("people: [\n".to_owned(), "line "),
-        ("people: nobody\n".to_owned(), "line 1, column 9: must be a list"),
+        ("people: none\n".to_owned(), "line 1, column 9: must be a list"),
         ("hello\n".to_owned(), "line 1, column 1: must be fields"),
         (
             "people:\n  - { channelId: a, channelName: A }\n  - { channelId: a, channelName: B }\n"

@@ -26,7 +26,7 @@ async fn the_operator_issues_links_and_removes_the_second_step() {
         assert_eq!(put(&world, "haneul", &json!({ "channelName": "하늘", "email": "a@b.co" })).await, 400);
         let wrong = json!({ "channelName": "하늘", "login": "haneul", "password": "x", "email": "a" });
         assert_eq!(put(&world, "haneul", &wrong).await, 400);
-        assert_eq!(put(&world, "nobody", &json!({ "channelName": "아무도" })).await, 200);
+        assert_eq!(put(&world, "without-login", &json!({ "channelName": "아무도" })).await, 200);
 
         let issued = world.operator(issue("haneul")).await.content();
         let link = issued["link"].as_str().expect("a link");
@@ -36,7 +36,7 @@ async fn the_operator_issues_links_and_removes_the_second_step() {
         assert!(issued["expiresDate"].is_string());
         let other = world.operator(issue("haneul")).await.content();
         assert_ne!(issued["link"], other["link"]);
-        for id in ["nobody", "missing"] {
+        for id in ["without-login", "missing"] {
             world.operator(issue(id)).await.assert_refused(404, "NOT_FOUND");
         }
         for _ in 0..2 {

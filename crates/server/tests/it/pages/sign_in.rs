@@ -95,7 +95,10 @@ async fn forms_need_the_proof_of_their_browser_and_page() {
         let sign_out = landing.forms.iter().find(|form| form.action == "/sign-out").expect("a form").clone();
         refused(sign_out.clone().without("csrf"), browser.clone()).await;
         refused(sign_out, world.browser()).await;
-        assert!(browser.open("/").await.response.text().contains(&streamer.name), "nobody was signed out");
+        assert!(
+            browser.open("/").await.response.text().contains(&streamer.name),
+            "the person is still signed in"
+        );
     })
     .await;
 }

@@ -13,7 +13,7 @@ fn target(sandbox: &Sandbox, url: &str) -> String {
     url.strip_prefix(base).unwrap_or(url).to_owned()
 }
 
-/// A browser of somebody who reads English.
+/// A browser with English as its language.
 fn browser(sandbox: &Sandbox) -> Browser {
     let mut browser = Browser::new(sandbox.api.address());
     browser.accept_language = Some("en".to_owned());

@@ -167,7 +167,7 @@ async fn a_wrong_rule_is_refused_by_its_field_and_changes_nothing() {
         (json!({ "match": { "path": "open" }, "do": status }), "match.path"),
         (json!({ "match": { "path": "/*/me" }, "do": status }), "match.path"),
         (json!({ "match": { "event": "CHAT" }, "do": status }), "match.event"),
-        (json!({ "match": { "user": "nobody" }, "do": status }), "match.user"),
+        (json!({ "match": { "user": "unknown" }, "do": status }), "match.user"),
         (json!({ "match": { "clientId": "none" }, "do": status }), "match.clientId"),
         (json!({ "match": { "channelId": "none" }, "do": { "drop": true } }), "match.channelId"),
         (json!({ "match": { "webhook": "none" }, "do": { "tamper": "body" } }), "match.webhook"),

@@ -97,7 +97,7 @@ async fn a_slow_network_delays_calls_and_messages_and_keeps_their_order() {
         assert_eq!(socket.next_packet().await.as_deref(), Some(answer));
     }
     assert!(begun.monotonic() >= Duration::from_millis(1_600), "{:?}", begun.monotonic());
-    // The end of the connection does not overtake the goodbye before it.
+    // The end of the connection does not overtake the close frame before it.
     let key = socket.session_key().to_owned();
     socket.send("41").await;
     drop(socket);

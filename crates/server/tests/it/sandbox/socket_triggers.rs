@@ -68,7 +68,7 @@ async fn a_connection_is_lost_without_goodbye_or_stays_half_open() {
     assert_eq!(cut["sessionKeys"], json!([silent.session_key()]));
     assert_eq!(silent.next_packet().await, None);
 
-    for (body, field) in [(json!({ "user": "nobody" }), "user"), (json!({ "silent": "yes" }), "silent")] {
+    for (body, field) in [(json!({ "user": "unknown" }), "user"), (json!({ "silent": "yes" }), "silent")] {
         let wrong = trigger(&sandbox, "cut-connection", body).await;
         assert_eq!(wrong.status, 400, "{field}");
         let message = wrong.json()["message"].as_str().expect("a text").to_owned();

@@ -188,7 +188,7 @@ async fn wrong_triggers_are_refused_by_name() {
         ("claim", json!({ "reward": "sail" }), 400, "campaign: ", ""),
         ("claim", json!({ "campaign": "first-voyage", "reward": "gold" }), 400, "reward: ", ""),
         ("remove-scope", json!({ "scope": "none" }), 400, "scope: ", ""),
-        ("close-session", json!({ "user": "nobody" }), 400, "user: ", "viewer-nuri"),
+        ("close-session", json!({ "user": "unknown" }), 400, "user: ", "viewer-nuri"),
         ("revoke-consent", json!({ "client": "none" }), 400, "client: ", "demo, drops"),
     ] {
         let answer = trigger(&sandbox, kind, body.clone()).await;

@@ -58,7 +58,7 @@ const INSERT_DELIVERY_ROW: &str = "
 pub struct MessageRow {
     /// Its id.
     pub message_id: MessageId,
-    /// The channel in whose chat it stands.
+    /// The channel of the chat.
     pub channel_id: ChannelId,
     /// Who wrote it.
     pub sender: ChannelId,
