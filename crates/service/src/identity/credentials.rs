@@ -32,9 +32,14 @@ impl Service {
         let token = AccessToken::presented(token).ok_or(MALFORMED)?.hash();
         let (now, kept) = (self.now(), &self.0.credentials);
         let cached = kept.holder(&token, self.0.clock.monotonic());
-        // The store says why another one is refused: it may have forgotten the token.
-        if let Some(holder) = cached.filter(|holder| now < holder.expires_at) {
-            return Ok(holder);
+        match cached {
+            Some(holder) if now < holder.expires_at => return Ok(holder),
+            // The store says why: the row of the token may be deleted already.
+            Some(_) => {
+                let fault = self.read(async move |tx: &mut Tx| fault(tx, &token, now).await).await?;
+                return Err(Refusal::InvalidToken(fault).into());
+            }
+            None => {}
         }
         let (asked, hash) = (kept.changes.epoch(), token.clone());
         let holder = self
