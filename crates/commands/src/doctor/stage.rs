@@ -23,6 +23,8 @@ use crate::target::Target;
 const PUBLISHER: &str = "drops";
 /// The pause between two looks at the log.
 const LOOK_EVERY: Duration = Duration::from_millis(150);
+/// A message is answered within this time, or never.
+const ANSWERED_WITHIN: Duration = Duration::from_secs(1);
 /// A bot without a call for this long has settled.
 const SETTLED_AFTER: Duration = Duration::from_millis(1_200);
 
@@ -255,8 +257,12 @@ impl Stage {
     ///
     /// # Errors
     /// [`CommandFailure`].
-    pub async fn provoke(&self) -> Result<(), CommandFailure> {
+    pub async fn provoke(&mut self) -> Result<(), CommandFailure> {
+        let since = self.now();
         self.trigger("chat", json!({ "channel": self.channel_id, "message": "!hello" })).await?;
+        // Some clients end with their session, and drop the answer that they were about to send.
+        let calls = |stage: &mut Self| stage.exchanges[since..].iter().any(|call| !call.is_transport());
+        self.until(ANSWERED_WITHIN, calls).await?;
         self.close_sessions().await
     }
 
