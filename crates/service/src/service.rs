@@ -235,22 +235,23 @@ impl Service {
         self.0.clock.now()
     }
 
-    /// Runs a transaction that only reads.
+    /// Runs a transaction that only reads. Its future is boxed: the future of a request whose body is still
+    /// awaited reserves the room of all that follows.
     pub(crate) async fn read<T, F>(&self, work: F) -> Result<T, Error>
     where
         F: for<'t> SendAsyncFnOnce<&'t mut Tx, Result<T, Error>> + Send + 'static,
         T: Send + 'static,
     {
-        self.0.store.read(work).await
+        Box::pin(self.0.store.read(work)).await
     }
 
-    /// Runs a transaction that only reads. All its statements see the same snapshot.
+    /// As [`read`](Self::read). All statements see the same snapshot.
     pub(crate) async fn snapshot<T, F>(&self, work: F) -> Result<T, Error>
     where
         F: for<'t> SendAsyncFnOnce<&'t mut Tx, Result<T, Error>> + Send + 'static,
         T: Send + 'static,
     {
-        self.0.store.snapshot(work).await
+        Box::pin(self.0.store.snapshot(work)).await
     }
 
     /// The key that seals and opens the cursors of lists.

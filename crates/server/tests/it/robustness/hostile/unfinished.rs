@@ -23,8 +23,8 @@ const LONGEST: Duration = Duration::from_secs(8);
 const MEASURED: usize = 1_500;
 /// The limit of descriptors for these peers.
 const MEASURED_LIMIT: usize = 4_096;
-/// Maximum memory of an unfinished request beyond its bytes: 18 KiB and a tenth.
-const MEMORY_MAX: usize = 18 * 1024 * 11 / 10;
+/// Maximum memory of an unfinished request beyond its bytes: 16 KiB and a tenth.
+const MEMORY_MAX: usize = 16 * 1024 * 11 / 10;
 /// Further memory of a request that is handled by a sandbox, which records it.
 const RECORDING_MAX: usize = 4 * 1024;
 /// After this time freed memory is back at the system: docs/adr/0011-memory-is-given-back.md.
