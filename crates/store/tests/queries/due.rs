@@ -37,6 +37,14 @@ async fn put(tx: &mut Tx, kind: DueKind, n: i64, ms: i64) -> Result<[Option<Stri
             tx.insert_browser_session(hash, channel_id, expires_at).await?;
             ids("a", None)
         }
+        DueKind::PendingSignInExpired => {
+            tx.insert_pending_sign_in(hash, channel_id, expires_at).await?;
+            ids("a", None)
+        }
+        DueKind::PasswordResetExpired => {
+            tx.insert_password_reset(hash, channel_id, expires_at).await?;
+            ids("a", None)
+        }
         DueKind::ApplicationSecretExpired => {
             tx.insert_application_secret(client_id, &secret(&name), at(1)).await?;
             let update = "UPDATE application_secrets SET expires_at = $2 WHERE secret_id = $1";
@@ -125,6 +133,7 @@ const BASE: i64 = 1_000 * DAY_MS;
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_due_in_a_span_is_found_in_the_order_of_its_times() {
     in_seeded(async move |tx: &mut Tx| {
+        tx.put_person(&channel("a"), "a", "hash").await?;
         for (n, kind) in (1..).zip(DueKind::all()) {
             let base = BASE + n * 200 * DAY_MS;
             let mut expected = Vec::new();

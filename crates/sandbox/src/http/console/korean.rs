@@ -144,6 +144,8 @@ const TEXTS: &[(&str, &str)] = &[
     ("refresh-token.expired", "리프레시 토큰 만료"),
     ("session-url.expired", "세션 URL 만료"),
     ("sign-in.expired", "로그인 만료"),
+    ("pending-sign-in.expired", "로그인 코드 입력 시간 만료"),
+    ("password-reset.expired", "비밀번호 재설정 링크 만료"),
     ("application-secret.expired", "앱 시크릿 만료"),
     ("webhook-secret.expired", "웹훅 시크릿 만료"),
     ("restriction.ended", "활동 제한 끝"),

@@ -66,6 +66,8 @@ ends_sql! {
     REFRESH_TOKEN: "expires_at", "client_id, channel_id", "refresh_tokens WHERE used_at IS NULL";
     SESSION_URL: "expires_at", "client_id, channel_id", "session_urls WHERE TRUE";
     SIGN_IN: "expires_at", "channel_id, CAST(NULL AS TEXT)", "browser_sessions WHERE TRUE";
+    PENDING_SIGN_IN: "expires_at", "channel_id, CAST(NULL AS TEXT)", "pending_sign_ins WHERE TRUE";
+    PASSWORD_RESET: "expires_at", "channel_id, CAST(NULL AS TEXT)", "password_resets WHERE TRUE";
     APPLICATION_SECRET: "expires_at", "client_id, secret_id",
         "application_secrets WHERE expires_at IS NOT NULL";
     WEBHOOK_SECRET: "forget_at", "webhook_id, secret_id", "webhook_secrets WHERE forget_at IS NOT NULL";
@@ -101,6 +103,10 @@ pub enum DueKind {
     SessionUrlExpired,
     /// A browser is signed out.
     SignInExpired,
+    /// A sign-in whose code was not entered ends.
+    PendingSignInExpired,
+    /// A link to a new password expires.
+    PasswordResetExpired,
     /// A replaced secret of an application expires.
     ApplicationSecretExpired,
     /// A replaced secret of a webhook is forgotten.
@@ -127,12 +133,14 @@ pub enum DueKind {
 
 impl DueKind {
     /// Lifetimes that end without any work.
-    pub const PASSIVE: [Self; 10] = [
+    pub const PASSIVE: [Self; 12] = [
         Self::CodeExpired,
         Self::AccessTokenExpired,
         Self::RefreshTokenExpired,
         Self::SessionUrlExpired,
         Self::SignInExpired,
+        Self::PendingSignInExpired,
+        Self::PasswordResetExpired,
         Self::ApplicationSecretExpired,
         Self::WebhookSecretExpired,
         Self::RestrictionEnded,
@@ -163,6 +171,8 @@ impl DueKind {
             Self::RefreshTokenExpired => "refresh-token.expired",
             Self::SessionUrlExpired => "session-url.expired",
             Self::SignInExpired => "sign-in.expired",
+            Self::PendingSignInExpired => "pending-sign-in.expired",
+            Self::PasswordResetExpired => "password-reset.expired",
             Self::ApplicationSecretExpired => "application-secret.expired",
             Self::WebhookSecretExpired => "webhook-secret.expired",
             Self::RestrictionEnded => "restriction.ended",
@@ -184,7 +194,9 @@ impl DueKind {
             Self::WebhookSecretExpired => ["webhookId", "secretId"],
             Self::RestrictionEnded => ["channelId", "restrictedChannelId"],
             Self::CampaignStarted | Self::CampaignEnded => ["campaignId", ""],
-            Self::SignInExpired => ["channelId", ""],
+            Self::SignInExpired | Self::PendingSignInExpired | Self::PasswordResetExpired => {
+                ["channelId", ""]
+            }
             Self::WebhookAttempt => ["clientId", "messageId"],
             _ => ["clientId", "channelId"],
         }
@@ -219,6 +231,8 @@ impl DueKind {
             Self::RefreshTokenExpired => REFRESH_TOKEN,
             Self::SessionUrlExpired => SESSION_URL,
             Self::SignInExpired => SIGN_IN,
+            Self::PendingSignInExpired => PENDING_SIGN_IN,
+            Self::PasswordResetExpired => PASSWORD_RESET,
             Self::ApplicationSecretExpired => APPLICATION_SECRET,
             Self::WebhookSecretExpired => WEBHOOK_SECRET,
             Self::RestrictionEnded => RESTRICTION,
