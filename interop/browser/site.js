@@ -1,0 +1,104 @@
+'use strict';
+// Every page for people in Chromium, in both languages, at two widths, light and dark: a page fits its window, loads
+// nothing from other hosts, and axe-core finds nothing serious.
+const assert = require('node:assert/strict');
+const { mkdtempSync, rmSync } = require('node:fs');
+const { tmpdir } = require('node:os');
+const { join } = require('node:path');
+const { suite } = require('../js/lib/tap.js');
+const w = require('../js/lib/world.js');
+const { launch } = require('./chromium.js');
+const { BASE, DESK, PHONE, api, findings, freshPage, picture } = require('./console_rig.js');
+
+const { streamer } = w;
+const START = ['/', '/account', '/account/apps', '/account/sessions', '/developers', '/studio', '/operator', '/docs'];
+const SIGNED_OUT = ['/sign-in', '/register', '/reset-password', '/no-such-page'];
+// Parts of addresses that name one of many things.
+const ID = /^(.*\d.*|demo|drops|sandbox-games|(streamer|viewer)-.*|org-.*)$/;
+
+/** The address without what differs between pages of one kind. */
+function kind(path) {
+  const parts = path.split(/[?#]/)[0].split('/');
+  return parts.map((part) => (ID.test(part) ? '{id}' : part)).join('/');
+}
+
+async function signIn(page) {
+  await page.goto(`${BASE}/sign-in`);
+  await page.fill('input[name=login]', streamer.login);
+  await page.fill('input[name=password]', streamer.password);
+  await page.press('input[name=password]', 'Enter');
+  await page.waitForURL((url) => url.pathname !== '/sign-in');
+}
+
+/** The addresses of one page of each kind that links lead to. */
+async function everyPage(browser) {
+  const { context, page } = await freshPage(browser);
+  await signIn(page);
+  const found = new Map(START.map((path) => [kind(path), path]));
+  for (const path of found.values()) {
+    const answer = await page.request.get(`${BASE}${path}`, { headers: { Accept: 'text/html' } });
+    const isPage = (answer.headers()['content-type'] ?? '').startsWith('text/html');
+    if (!isPage) found.delete(kind(path));
+    const text = isPage ? await answer.text() : '';
+    for (const [, link] of text.matchAll(/<a [^>]*href="(\/[^"#]*)/g)) {
+      const next = link.replaceAll('&amp;', '&');
+      if (!next.includes('lang=') && !found.has(kind(next))) found.set(kind(next), next);
+    }
+  }
+  await context.close();
+  return [...found.values()];
+}
+
+/** What is wrong with a page in its window. */
+async function faults(page, path) {
+  await page.goto(`${BASE}${path}`);
+  const width = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+  const found = await findings(page);
+  if (width > 0) found.push(`${width} px wider than its window`);
+  if ((await page.locator('h1').count()) !== 1) found.push('not one h1');
+  return found.map((fault) => `${path}: ${fault}`);
+}
+
+async function look(browser, paths, { locale, viewport, colorScheme, isSignedIn = true }) {
+  const { context, page, wrong } = await freshPage(browser, { locale, viewport, colorScheme });
+  if (isSignedIn) await signIn(page);
+  wrong.length = 0;
+  const found = [];
+  for (const path of paths) {
+    found.push(...(await faults(page, path)));
+    const name = [kind(path).replaceAll(/\W+/g, '-'), locale.slice(0, 2), viewport.width, colorScheme];
+    await picture(page, name.join('.'));
+  }
+  await context.close();
+  const missing = wrong.filter((line) => !line.includes('404'));
+  assert.deepEqual([...found, ...missing], []);
+}
+
+suite(async (step) => {
+  const home = mkdtempSync(join(tmpdir(), 'chromium-'));
+  const browser = await launch(home);
+  try {
+    await api('PUT', `platform/v1/channels/${streamer.channelId}/operator-role`, { role: 'admin' });
+    const paths = await step('links lead to every page', () => everyPage(browser));
+    console.log(`# ${paths.length} pages: ${paths.join(' ')}`);
+    for (const [locale, viewport, colorScheme] of [
+      ['ko-KR', PHONE, 'dark'],
+      ['ko-KR', DESK, 'light'],
+      ['en-US', PHONE, 'light'],
+      ['en-US', DESK, 'dark'],
+    ]) {
+      const options = { locale, viewport, colorScheme };
+      const where = `${locale}, ${viewport.width} px, ${colorScheme}`;
+      const third = Math.ceil(paths.length / 3);
+      for (const part of [0, 1, 2]) {
+        const some = paths.slice(part * third, (part + 1) * third);
+        await step(`pages fit and are accessible: ${where}, part ${part + 1}`, () => look(browser, some, options));
+      }
+      const signedOut = { ...options, isSignedIn: false };
+      await step(`pages without a sign-in: ${where}`, () => look(browser, SIGNED_OUT, signedOut));
+    }
+  } finally {
+    await browser.close();
+    rmSync(home, { recursive: true, force: true });
+  }
+});
