@@ -88,6 +88,8 @@ ids! {
     ApplicationSecretId,
     /// An operator key, as the operator names it. The id is no credential.
     OperatorKeyId,
+    /// An entry of the audit log.
+    AuditEntryId,
     /// A node of the service.
     NodeId,
     /// A webhook until its deletion. The next webhook of the same application has another id.
@@ -196,6 +198,15 @@ impl DeliveryId {
     }
 }
 
+impl AuditEntryId {
+    /// The id of the entry with this number of a node. It begins with its time. Within a millisecond the
+    /// entries of a node are in the order of their numbers.
+    pub fn generate(now: Timestamp, number: u32, random: [u8; 6]) -> Self {
+        let random = random.iter().fold(0_u64, |bits, byte| bits << 8 | u64::from(*byte));
+        Self(format!("{:012x}{number:08x}{random:012x}", unix_ms(now)).into())
+    }
+}
+
 fn unix_ms(at: Timestamp) -> u64 {
     u64::try_from(at.as_millis()).unwrap_or(0)
 }
@@ -293,6 +304,15 @@ mod tests {
             assert!(bound(ms) < id && id < bound(ms + 1), "{ms}");
             assert_eq!(id.written_at(), Timestamp::from_millis(ms));
         }
+    }
+
+    #[test]
+    fn entries_of_the_audit_log_are_in_the_order_of_times_and_numbers() {
+        let id = |ms, number, random| AuditEntryId::generate(Timestamp::from_millis(ms), number, random);
+        let ids =
+            [id(0, 1, [255; 6]), id(0, 2, [0; 6]), id(0, u32::MAX, [7; 6]), id(1_784_385_132_345, 0, [0; 6])];
+        assert!(ids.is_sorted());
+        assert!(ids.iter().all(|id| id.as_str().len() == 32), "{ids:?}");
     }
 
     #[test]

@@ -16,6 +16,7 @@
 //! | [`restriction`] | `docs/spec/restriction.md` |
 //! | [`drops`], [`webhook`], [`webhook_secrets`], [`delivery`], [`outbound`], [`address_fault`] | `docs/spec/drops.md` |
 //! | [`cursor`] | `docs/spec/rest.md#lists` |
+//! | [`audit`] | `docs/audit-log.md` |
 //! | [`operator_key`] | `docs/spec/platform.md#key` |
 //! | [`secret`], [`seal`] | `docs/spec/authorization.md#at-rest` |
 //! | [`quota`] | `docs/spec/limits.md#quotas` |
@@ -28,6 +29,7 @@
 pub mod account;
 pub mod address_fault;
 pub mod application;
+pub mod audit;
 pub mod channel;
 pub mod chat;
 pub mod chat_settings;
@@ -68,9 +70,9 @@ pub mod webhook;
 pub mod webhook_secrets;
 
 pub use ids::{
-    ApplicationSecretId, BatchId, CampaignId, CategoryId, ChannelId, ClaimId, ClientId, DeliveryId,
-    MessageId, MessageSeries, NodeId, OperatorKeyId, OrganizationId, RewardId, SessionKey, WebhookId,
-    WebhookSecretId,
+    ApplicationSecretId, AuditEntryId, BatchId, CampaignId, CategoryId, ChannelId, ClaimId, ClientId,
+    DeliveryId, MessageId, MessageSeries, NodeId, OperatorKeyId, OrganizationId, RewardId, SessionKey,
+    WebhookId, WebhookSecretId,
 };
 pub use invalid::{Invalid, Rule};
 pub use log_interval::LogInterval;

@@ -1,17 +1,18 @@
-//! The roles of operator keys (`docs/spec/platform.md#key`).
+//! The roles of operator keys, and of the people who work on the operator pages
+//! (`docs/spec/platform.md#key`).
 
-/// What an operator key allows. A later role allows all that an earlier one does.
+/// What an operator key or an operator may do. A later role allows all that an earlier one does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum KeyRole {
+pub enum OperatorRole {
     /// Reads: every `GET`.
     Read,
-    /// Reports and changes: every other call, except those on operator keys.
+    /// Reports and changes: every other call, except those of administrators.
     Write,
-    /// Operator keys too.
+    /// Operator keys, operator roles and the audit log too.
     Admin,
 }
 
-impl KeyRole {
+impl OperatorRole {
     /// Every role, from the least to the most.
     pub const ALL: [Self; 3] = [Self::Read, Self::Write, Self::Admin];
     /// The names of all roles.
@@ -38,8 +39,8 @@ mod tests {
 
     #[test]
     fn each_role_allows_what_the_one_before_does() {
-        assert!(KeyRole::ALL.is_sorted());
-        assert_eq!(KeyRole::NAMES.map(KeyRole::from_name), KeyRole::ALL.map(Some));
-        assert_eq!(KeyRole::from_name("root"), None);
+        assert!(OperatorRole::ALL.is_sorted());
+        assert_eq!(OperatorRole::NAMES.map(OperatorRole::from_name), OperatorRole::ALL.map(Some));
+        assert_eq!(OperatorRole::from_name("root"), None);
     }
 }

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use crate::chat_settings::ChatRefusal;
 use crate::drops::ClaimRefusal;
 use crate::limits::{CLIENT_SESSIONS_MAX, SUBSCRIPTIONS_PER_SESSION_MAX, USER_SESSIONS_MAX};
-use crate::operator_key::KeyRole;
+use crate::operator_key::OperatorRole;
 use crate::quota::QuotaName;
 use crate::reason::{Reason, Word};
 use crate::restriction::RestrictionRefusal;
@@ -47,7 +47,7 @@ pub enum Refusal {
     /// The token lacks the scope of the endpoint.
     ScopeMissing(Scope),
     /// The operator key lacks the role of the call.
-    RoleMissing(KeyRole),
+    RoleMissing(OperatorRole),
     /// The chat belongs to another channel.
     NotYourChat,
     /// The resource does not exist, or is not the caller's: one refusal for both.

@@ -2,11 +2,13 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use domain::audit::AuditAction;
 use domain::drops::{Campaign, FulfillmentState, RewardClaim, UpdateStatus, grouped};
 use domain::limits::{CLAIM_ID_FILTER_MAX, CLAIM_UPDATE_IDS_MAX};
 use domain::{
     CampaignId, ChannelId, ClaimId, ClientId, Invalid, OrganizationId, Refusal, RewardId, Rule, Timestamp,
 };
+use serde_json::json;
 use store::queries::drops::{CampaignObstacle, ClaimObstacle, ClaimPosition, NewClaim};
 pub use store::queries::drops::{ClaimFilter, ClaimScope};
 use store::{StoreError, Tx};
@@ -77,7 +79,13 @@ impl Service {
     /// The error of [`Campaign::check`]. `Invalid` for an unknown organization, category or channel.
     pub async fn put_campaign(&self, campaign: Campaign) -> Result<(), Error> {
         campaign.check()?;
-        self.write(async move |work: &mut Work<'_>| put_campaign(work, &campaign).await).await
+        self.write(async move |work: &mut Work<'_>| {
+            put_campaign(work, &campaign).await?;
+            let Campaign { campaign_id, name, organization_id, .. } = &campaign;
+            let details = json!({ "name": name, "organizationId": organization_id });
+            Ok(work.audit_with(AuditAction::CampaignPut, campaign_id, details).await?)
+        })
+        .await
     }
 
     /// Claims a reward for a channel, once. The webhook messages for publishers are written in the same

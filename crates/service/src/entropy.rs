@@ -39,6 +39,8 @@ macro_rules! purposes {
 purposes! {
     /// Operator keys and their ids.
     OperatorKey = "operator-key",
+    /// The ids of entries of the audit log.
+    Audit = "audit",
     /// The id of a node.
     Node = "node",
     /// Which node gets a session.

@@ -13,6 +13,7 @@
 //! operations. `service.rs` holds them in a [`Service`]. `lost_events.rs` and `event_outbox.rs` deliver the
 //! events of a transaction. `work.rs` adds the unit of work. All other operations use the unit of work.
 
+mod acting;
 mod channel;
 mod chat;
 mod clock;
@@ -36,13 +37,13 @@ mod work;
 
 pub use channel::{badges, broadcast_settings, channel_admin, channels, relations, restrictions};
 pub use chat::{chat_settings, chats};
-pub use cluster::{due, expire, housekeeping, nodes};
+pub use cluster::{due, expire, housekeeping, nodes, overview};
 pub use identity::{
     accounts, application_life, application_secrets, application_switch, applications, consents, credentials,
-    mail, notices, operator_keys, organizations, password_resets, sign_in, tokens, two_factor,
+    mail, notices, operator_keys, operators, organizations, password_resets, sign_in, tokens, two_factor,
 };
 pub use live::{categories, lives, watching};
-pub use platform::{bulk, channel_events, idempotency, world_rows};
+pub use platform::{audit_log, bulk, channel_events, idempotency, world_rows};
 pub use realtime::{event_outbox, lost_events, session_details, sessions, subscriptions};
 pub use webhook::{deliveries, listeners, webhooks};
 

@@ -1,14 +1,18 @@
 //! The service: its parts, the state of this node in memory, and access to both.
 
 use std::path::PathBuf;
+use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, OnceLock};
 
 use bus::Bus;
+use domain::audit::Actor;
 use domain::cursor::CursorKey;
+use domain::operator_key::OperatorRole;
 use domain::seal::ServiceKey;
 use domain::{ApplicationSecretId, ClientId, NodeId, OperatorKeyId, Profile, Timestamp};
 use store::{SendAsyncFnOnce, Store, Tx};
 
+use crate::acting::Acting;
 use crate::chat::message_times::MessageTimes;
 use crate::chat::slow_chats::SlowChats;
 use crate::cluster::job_metrics::JobMetrics;
@@ -60,9 +64,10 @@ pub struct ServiceDeps {
     pub socket_faults: Option<Arc<dyn SocketFaultPoint>>,
 }
 
-/// All operations of Stagedoor, shared by every edge of a node. Cheap to clone.
+/// All operations of Stagedoor, shared by every edge of a node. Cheap to clone. A handle may have an actor,
+/// whose changes are written to the audit log.
 #[derive(Clone)]
-pub struct Service(pub(crate) Arc<Inner>);
+pub struct Service(pub(crate) Arc<Inner>, pub(crate) Option<Arc<Acting>>);
 
 /// The parts of a node's [`Service`].
 pub(crate) struct Inner {
@@ -100,6 +105,8 @@ pub(crate) struct Inner {
     /// Limits the log lines about codes and refresh tokens that were presented again after their use.
     pub reused_credentials: LogLimit,
     pub socket_faults: Option<Arc<dyn SocketFaultPoint>>,
+    /// Numbers the entries of the audit log.
+    pub audit_counter: Arc<AtomicU32>,
 }
 
 impl std::fmt::Debug for Service {
@@ -132,7 +139,7 @@ impl Service {
         let categories = CategoryIndex::new();
         let credentials = CachedCredentials::default();
         let node_state = NodeState::new(membership, &clock);
-        Self(Arc::new(Inner {
+        let inner = Inner {
             store,
             bus,
             clock,
@@ -165,7 +172,16 @@ impl Service {
             failures: FailureLog::default(),
             reused_credentials: LogLimit::default(),
             socket_faults,
-        }))
+            audit_counter: Arc::default(),
+        };
+        Self(Arc::new(inner), None)
+    }
+
+    /// A handle of the same service for this actor with this operator role. What it changes is written to the
+    /// audit log, with the id of the request.
+    pub fn acting_as(&self, actor: Actor, role: Option<OperatorRole>, request_id: String) -> Self {
+        let counter = self.0.audit_counter.clone();
+        Self(self.0.clone(), Some(Arc::new(Acting { actor, role, request_id, counter })))
     }
 
     /// The source of time.

@@ -3,9 +3,12 @@
 use std::ops::{Deref, DerefMut};
 
 use bus::Message;
-use domain::Timestamp;
+use domain::audit::{AuditAction, Subject};
+use domain::{ChannelId, Refusal, Timestamp};
+use serde_json::{Value, json};
 use store::{SendAsyncFnOnce, StoreError, Tx};
 
+use crate::acting::Acting;
 use crate::identity::credential_cache::CommittedChanges;
 use crate::realtime::event_batches::{BatchRow, OutboxWrite, OwnBatch};
 use crate::realtime::publication::Publication;
@@ -17,6 +20,7 @@ pub(crate) struct Work<'t> {
     tx: &'t mut Tx,
     effects: &'t mut Effects,
     entropy: &'t Entropy,
+    acting: Option<&'t Acting>,
     now: Timestamp,
 }
 
@@ -63,6 +67,48 @@ impl Work<'_> {
         self.effects.wakes_senders = true;
     }
 
+    /// Refuses an actor who may not change the account of an operator with a higher role. Otherwise an actor
+    /// could give itself that role by a new password.
+    ///
+    /// # Errors
+    /// [`Refusal::RoleMissing`] with the role of the person.
+    pub async fn check_rank(&mut self, channel: &ChannelId) -> Result<(), Error> {
+        let Some(acting) = self.acting else { return Ok(()) };
+        match self.tx.operator_role(channel).await? {
+            Some(role) if acting.role < Some(role) => Err(Refusal::RoleMissing(role).into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes to the audit log that the actor of the service did this. Without an actor nothing is written.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn audit<'s>(
+        &mut self,
+        action: AuditAction,
+        subject: impl Into<Subject<'s>>,
+    ) -> Result<(), StoreError> {
+        self.audit_with(action, subject, json!({})).await
+    }
+
+    /// [`audit`](Self::audit) with more about the change: a small object without secrets and without names of
+    /// people.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn audit_with<'s>(
+        &mut self,
+        action: AuditAction,
+        subject: impl Into<Subject<'s>>,
+        details: Value,
+    ) -> Result<(), StoreError> {
+        let Some(acting) = self.acting else { return Ok(()) };
+        let random = self.random(Purpose::Audit);
+        let entry = acting.entry(action, subject.into(), details.to_string(), self.now, random);
+        self.tx.insert_audit_entry(&entry).await
+    }
+
     /// Runs a part of the work in a savepoint. An error of the part undoes the part alone, with its effects,
     /// and the work goes on.
     ///
@@ -72,10 +118,13 @@ impl Work<'_> {
         &mut self,
         part: impl AsyncFnOnce(&mut Work<'_>) -> Result<T, Error>,
     ) -> Result<Result<T, Error>, Error> {
-        let Self { tx, effects, entropy, now } = self;
+        let Self { tx, effects, entropy, acting, now } = self;
         let (messages_before, woke_before) = (effects.messages.len(), effects.wakes_senders);
-        let outcome =
-            tx.attempt(async |tx: &mut Tx| part(&mut Work { tx, effects, entropy, now: *now }).await).await?;
+        let outcome = tx
+            .attempt(async |tx: &mut Tx| {
+                part(&mut Work { tx, effects, entropy, acting: *acting, now: *now }).await
+            })
+            .await?;
         if outcome.is_err() {
             self.effects.messages.truncate(messages_before);
             self.effects.wakes_senders = woke_before;
@@ -132,13 +181,14 @@ impl Service {
         T: Send + 'static,
     {
         let (bus, is_shared) = (self.0.bus.clone(), self.0.bus.is_shared());
-        let (entropy, now) = (self.0.entropy.clone(), self.now());
+        let (entropy, acting, now) = (self.0.entropy.clone(), self.1.clone(), self.now());
         let credentials = self.0.credentials.changes.clone();
         let transaction = async move |tx: &mut Tx| {
             let mut effects = Effects::default();
             row.iter().for_each(|row| row.begin(tx));
-            let value =
-                work(&mut Work { tx: &mut *tx, effects: &mut effects, entropy: &entropy, now }).await?;
+            let acting = acting.as_deref();
+            let mut unit = Work { tx: &mut *tx, effects: &mut effects, entropy: &entropy, acting, now };
+            let value = work(&mut unit).await?;
             let Effects { messages, wakes_senders } = effects;
             let recorded = match row {
                 Some(row) => row.record(tx, &messages).await?,
@@ -185,7 +235,7 @@ impl Service {
 
 #[cfg(test)]
 mod tests {
-    use domain::{NodeId, Refusal};
+    use domain::NodeId;
 
     use super::*;
 
@@ -209,7 +259,7 @@ mod tests {
                 .write(async |tx: &mut Tx| {
                     let mut effects = Effects::default();
                     let (entropy, now) = (Entropy::seeded(1), Timestamp::from_millis(1));
-                    let mut work = Work { tx, effects: &mut effects, entropy: &entropy, now };
+                    let mut work = Work { tx, effects: &mut effects, entropy: &entropy, acting: None, now };
                     publish(&mut work, "before");
                     let failed = work.attempt(async |work: &mut Work<'_>| {
                         work.claim_store("dev").await?;

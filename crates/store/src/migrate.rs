@@ -65,6 +65,8 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "application_links",
         sql: include_str!("../migrations/0023_application_links.sql"),
     },
+    Migration { version: 27, name: "audit_log", sql: include_str!("../migrations/0027_audit_log.sql") },
+    Migration { version: 28, name: "operators", sql: include_str!("../migrations/0028_operators.sql") },
 ];
 
 /// The applied migrations. `applied_at` (epoch ms) is by the engine's clock, for operators alone.

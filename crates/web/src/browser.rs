@@ -1,6 +1,7 @@
 //! A browser: the token that its forms are bound to, and the person who is signed in with it.
 
 use domain::ChannelId;
+use domain::operator_key::OperatorRole;
 use domain::secret::BrowserToken;
 use service::Purpose;
 
@@ -17,6 +18,8 @@ pub(crate) struct Browser {
     pub new: bool,
     /// The person, with the name of the channel.
     pub person: Option<(ChannelId, String)>,
+    /// What the person may do on the operator pages.
+    pub operator_role: Option<OperatorRole>,
 }
 
 impl Browser {
@@ -31,13 +34,15 @@ impl Browser {
     /// The browser with this token.
     pub async fn with(web: &Web, token: BrowserToken, new: bool) -> Result<Self, service::Error> {
         let person = web.service().signed_in(&token).await?;
-        Ok(Self { token, new, person: person.map(|person| (person.channel_id, person.channel_name)) })
+        let operator_role = person.as_ref().and_then(|person| person.operator_role);
+        let person = person.map(|person| (person.channel_id, person.channel_name));
+        Ok(Self { token, new, person, operator_role })
     }
 
     /// A browser with a new token, without a person.
     pub fn fresh(web: &Web) -> Self {
         let token = BrowserToken::generate(web.service().entropy().bytes(Purpose::Browser));
-        Self { token, new: true, person: None }
+        Self { token, new: true, person: None, operator_role: None }
     }
 
     /// The token, if the browser still has to receive it.

@@ -9,23 +9,24 @@ use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
 use domain::application::Application;
-use domain::operator_key::KeyRole;
+use domain::audit::Actor;
+use domain::operator_key::OperatorRole;
 use domain::refusal::{Credential, CredentialFault, TokenFault};
 use domain::scope::Scope;
 use domain::secret::OperatorKey;
 use domain::token::Caller;
 use domain::{ApplicationSecretId, ChannelId, ClientId, Profile, Refusal};
 use http::{HeaderMap, Method, header, request::Parts};
-use service::Holder;
 use service::credentials::ProvenApplication;
 use service::drops::Publisher;
 use service::quotas::Counted;
+use service::{Holder, Service};
 
 use crate::deletion::Deletion;
 use crate::envelope::Failure;
 use crate::failures::Failed;
 use crate::quota::{self, Charged, Extra, Standard};
-use crate::{ClientAddress, Web};
+use crate::{ClientAddress, RequestId, Web};
 
 const CLIENT_ID: &str = "client-id";
 const CLIENT_SECRET: &str = "client-secret";
@@ -180,12 +181,17 @@ impl FromRequestParts<Web> for DropsClient {
 }
 
 /// The operator of the platform, with an operator key whose role allows the method.
-pub struct Operator(());
+pub struct Operator(KeyHolder);
 
 impl Operator {
+    /// The service, for calls that the audit log reports.
+    pub(crate) fn service(self) -> Service {
+        self.0.service()
+    }
+
     /// The role that a call with this method needs.
-    pub(crate) fn role(method: &Method) -> KeyRole {
-        if method.is_safe() { KeyRole::Read } else { KeyRole::Write }
+    pub(crate) fn role(method: &Method) -> OperatorRole {
+        if method.is_safe() { OperatorRole::Read } else { OperatorRole::Write }
     }
 }
 
@@ -194,26 +200,51 @@ impl FromRequestParts<Web> for Operator {
 
     async fn from_request_parts(parts: &mut Parts, web: &Web) -> Result<Self, Failure> {
         let needed = Self::role(&parts.method);
-        operator_with(needed, parts, web).await.map(|()| Self(()))
+        operator_with(needed, parts, web).await.map(Self)
     }
 }
 
 /// The operator, with an operator key of the role `admin`.
-pub struct Administrator(());
+pub struct Administrator(KeyHolder);
+
+impl Administrator {
+    /// The service, for calls that the audit log reports.
+    pub(crate) fn service(self) -> Service {
+        self.0.service()
+    }
+}
 
 impl FromRequestParts<Web> for Administrator {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, web: &Web) -> Result<Self, Failure> {
-        operator_with(KeyRole::Admin, parts, web).await.map(|()| Self(()))
+        operator_with(OperatorRole::Admin, parts, web).await.map(Self)
     }
 }
 
-async fn operator_with(needed: KeyRole, parts: &Parts, web: &Web) -> Result<(), Failure> {
+/// The holder of an operator key, with the request.
+struct KeyHolder {
+    web: Web,
+    actor: Actor,
+    role: OperatorRole,
+    request: Option<RequestId>,
+}
+
+impl KeyHolder {
+    fn service(self) -> Service {
+        let request = self.request.map(|id| id.to_string()).unwrap_or_default();
+        self.web.service().acting_as(self.actor, Some(self.role), request)
+    }
+}
+
+async fn operator_with(needed: OperatorRole, parts: &Parts, web: &Web) -> Result<KeyHolder, Failure> {
     let token = bearer(&parts.headers, Credential::OperatorKey)?;
     // The right key is accepted regardless of earlier failures from its address.
-    match role_of(token, web).await? {
-        Some(role) if role >= needed => return Ok(()),
+    match actor_of(token, web).await? {
+        Some((role, actor)) if role >= needed => {
+            let request = parts.extensions.get().copied();
+            return Ok(KeyHolder { web: web.clone(), actor, role, request });
+        }
         Some(_) => return Err(Refusal::RoleMissing(needed).into()),
         None => {}
     }
@@ -227,14 +258,15 @@ async fn operator_with(needed: KeyRole, parts: &Parts, web: &Web) -> Result<(), 
     Err(quota::failed(web, &charged(parts), Counted::OperatorKeys, client, refusal).into())
 }
 
-/// The role of a presented operator key; `None` if it is none. The configured key has all roles.
-async fn role_of(token: &str, web: &Web) -> Result<Option<KeyRole>, Failure> {
+/// The role of a presented operator key, and the actor that it stands for; `None` if it is none. The
+/// configured key has all roles.
+async fn actor_of(token: &str, web: &Web) -> Result<Option<(OperatorRole, Actor)>, Failure> {
     let Some(presented) = OperatorKey::presented(token) else { return Ok(None) };
     let configured = web.config().operator_key.as_ref();
     if configured.is_some_and(|key| key.matches(&presented.hash())) {
-        return Ok(Some(KeyRole::Admin));
+        return Ok(Some((OperatorRole::Admin, Actor::ConfiguredKey)));
     }
-    Ok(web.service().operator_key_role(&presented).await?)
+    Ok(web.service().operator_key_actor(&presented).await?)
 }
 
 impl<S, Q> fmt::Debug for User<S, Q> {

@@ -105,7 +105,7 @@ impl Web {
     }
 
     /// The address of the page on which a person chooses a new password.
-    pub(crate) fn reset_page(&self) -> String {
+    pub fn reset_page(&self) -> String {
         format!("{}/reset-password", self.config().base_url)
     }
 

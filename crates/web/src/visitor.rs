@@ -6,6 +6,7 @@ use askama::Template;
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::response::{IntoResponse, Response};
 use domain::application::percent_encode;
+use domain::operator_key::OperatorRole;
 use domain::secret::{BrowserToken, SecretHash};
 use domain::{ChannelId, Timestamp};
 use http::StatusCode;
@@ -46,6 +47,8 @@ pub struct Person {
     pub channel_id: ChannelId,
     /// Its name.
     pub name: String,
+    /// What the person may do on the operator pages.
+    pub operator_role: Option<OperatorRole>,
 }
 
 /// A form that its own page posted, with or without a sign-in.
@@ -120,7 +123,10 @@ impl Visitor {
     /// The layout of a page with navigation.
     pub fn shell(&self, area: Area) -> Shell<'_> {
         let account = match &self.browser.person {
-            Some((_, name)) => Account::Person { name, sign_out: &self.sign_out },
+            Some((_, name)) => {
+                let is_operator = self.browser.operator_role.is_some();
+                Account::Person { name, sign_out: &self.sign_out, is_operator }
+            }
             None => Account::SignedOut,
         };
         let flash = self.request.flash();
@@ -253,7 +259,10 @@ impl FromRequestParts<Web> for Person {
 impl Person {
     fn signed_in(visitor: Visitor) -> Result<Self, Box<Response>> {
         match visitor.browser.person.clone() {
-            Some((channel_id, name)) => Ok(Self { visitor, channel_id, name }),
+            Some((channel_id, name)) => {
+                let operator_role = visitor.browser.operator_role;
+                Ok(Self { visitor, channel_id, name, operator_role })
+            }
             None => Err(Box::new(visitor.request.redirect(&sign_in_first(&visitor.request), None, None))),
         }
     }

@@ -11,6 +11,8 @@ mod storm;
 use std::pin::Pin;
 
 use axum::extract::State;
+use domain::audit::Actor;
+use domain::operator_key::OperatorRole;
 use http::{StatusCode, Uri};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -255,7 +257,8 @@ pub(super) async fn run(
     }
     let starting = || Problem::new(StatusCode::SERVICE_UNAVAILABLE, "the sandbox still starts: try again");
     let Parts { service, gateway, .. } = sandbox.parts().ok_or_else(starting)?.clone();
-    let input = Input { sandbox: sandbox.clone(), service: service.clone(), gateway, fields };
+    let acting = service.acting_as(Actor::Command("trigger"), Some(OperatorRole::Admin), String::new());
+    let input = Input { sandbox: sandbox.clone(), service: acting, gateway, fields };
     let mut happened = (kind.run)(input).await?;
     let mut record = happened.clone();
     record.insert("trigger".to_owned(), Value::from(kind.name));

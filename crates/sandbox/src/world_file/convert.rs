@@ -6,6 +6,7 @@ use domain::channel::UserRole;
 use domain::chat_settings::{ChatSettingsChange, Condition, Group};
 use domain::drops::{Campaign, Period, Reward};
 use domain::live::{Category, CategoryChoice, CategoryType};
+use domain::operator_key::OperatorRole;
 use domain::secret::WebhookSecret;
 use domain::{
     CampaignId, CategoryId, ChannelId, ClaimId, ClientId, Invalid, Language, OrganizationId, Profile,
@@ -39,6 +40,7 @@ pub(super) enum SignIn {
 pub(super) struct PersonParts {
     pub record: ChannelRecord,
     pub sign_in: SignIn,
+    pub role: Option<OperatorRole>,
     pub setting: Option<SettingChange>,
     pub chat: Option<ChatSettingsChange>,
     pub live: Option<(LiveReport, LiveStart)>,
@@ -54,13 +56,23 @@ impl PersonItem {
             real_name_verified: self.real_name_verified,
         };
         let sign_in = self.sign_in(path)?;
+        let role = self.role(path)?;
         let setting = self.broadcast_setting.as_ref();
         let setting = setting.map(|entry| entry.convert(&format!("{path}.broadcastSetting"))).transpose()?;
         let chat = self.chat_settings.as_ref();
         let chat = chat.map(|entry| entry.convert(&format!("{path}.chatSettings"))).transpose()?;
         let live = self.live.as_ref();
         let live = live.map(|entry| entry.convert(&format!("{path}.live"))).transpose()?;
-        Ok(PersonParts { record, sign_in, setting, chat, live })
+        Ok(PersonParts { record, sign_in, role, setting, chat, live })
+    }
+
+    fn role(&self, path: &str) -> Converted<Option<OperatorRole>> {
+        let Some(name) = &self.operator_role else { return Ok(None) };
+        let wrong = |rule: &str| WorldFileError::new(format!("{path}.operatorRole"), rule);
+        if !self.can_sign_in {
+            return Err(wrong("must not be given together with canSignIn: false"));
+        }
+        OperatorRole::from_name(name).map(Some).ok_or_else(|| wrong("must be one of read, write, admin"))
     }
 
     fn sign_in(&self, path: &str) -> Converted<SignIn> {

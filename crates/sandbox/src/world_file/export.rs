@@ -311,6 +311,7 @@ async fn person(
         password_hash,
         email,
         can_sign_in,
+        operator_role: channel.operator_role.map(|role| role.name().to_owned()),
         login: channel.login.filter(|login| login != id.as_str()),
         channel_id: id.to_string(),
         channel_name: channel.name,

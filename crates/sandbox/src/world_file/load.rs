@@ -173,6 +173,9 @@ impl WorldFile {
                 SignIn::Never => service.put_channel(parts.record, None).await,
             };
             of(&path, put)?;
+            if let Some(role) = parts.role {
+                of(&path, service.put_operator_role(&channel, role).await)?;
+            }
             clock.advance_to(clock.now().plus_ms(1));
             if let Some(setting) = parts.setting {
                 let place = format!("{path}.broadcastSetting");

@@ -96,6 +96,9 @@ pub struct PersonItem {
     /// Whether the person has a login. Default: true.
     #[serde(default = "yes", skip_serializing_if = "is_true")]
     pub can_sign_in: bool,
+    /// What the person may do on the operator pages: read, write or admin. Default: nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operator_role: Option<String>,
     /// The broadcast setting.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub broadcast_setting: Option<BroadcastItem>,

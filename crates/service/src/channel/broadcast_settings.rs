@@ -1,6 +1,7 @@
 //! Broadcast settings and stream keys
 //! (`docs/spec/lives.md#broadcast-setting`).
 
+use domain::audit::AuditAction;
 use domain::live::{CategoryChoice, CategoryType, check_category_type, check_title, distinct_tags};
 use domain::refusal::Resource;
 use domain::secret::StreamKey;
@@ -88,6 +89,7 @@ impl Service {
                 work.replace_stream_key(&channel, &sealed, now)
                     .await
                     .map_err(not_found(Resource::Channel))?;
+                work.audit(AuditAction::StreamKeyReissue, &channel).await?;
             }
             Ok(())
         })

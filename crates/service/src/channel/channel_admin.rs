@@ -1,5 +1,6 @@
 //! The operator's calls on channels: list, bar, delete.
 
+use domain::audit::AuditAction;
 use domain::refusal::Resource;
 use domain::{ChannelId, ClientId, MessageId, Refusal};
 use store::Tx;
@@ -63,6 +64,30 @@ impl Service {
         Ok(ChannelPage { channels, next })
     }
 
+    /// The channels whose name begins with `prefix`, ordered by name.
+    ///
+    /// # Errors
+    /// `Invalid` naming `next` for a cursor of another list or name.
+    pub async fn channels_by_name(
+        &self,
+        prefix: String,
+        size: i64,
+        next: Option<&str>,
+    ) -> Result<ChannelPage, Error> {
+        let context = serde_json::json!(["channels-by-name", prefix]).to_string();
+        let after = next.map(|cursor| self.cursors().open("next", &context, cursor)).transpose()?;
+        let after = after.and_then(|after| {
+            let (id, name) = after.split_once(' ')?;
+            Some((name.to_owned(), ChannelId::stored(id.to_owned())))
+        });
+        let channels = self
+            .read(async move |tx: &mut Tx| Ok(tx.channels_by_name(&prefix, after.as_ref(), size + 1).await?))
+            .await?;
+        let (channels, next) =
+            self.page(&context, channels, size, |channel| format!("{} {}", channel.channel_id, channel.name));
+        Ok(ChannelPage { channels, next })
+    }
+
     /// Bars the person of a channel. The person cannot sign in, and all browser sessions, tokens and
     /// sessions of the person end on every node. Consents stay. A repeated call is no error.
     ///
@@ -75,8 +100,9 @@ impl Service {
             if !work.bar_channel(&id, now).await? {
                 return Err(Error::from(Refusal::NotFound(Resource::Channel)));
             }
+            work.check_rank(&id).await?;
             work.delete_browser_sessions(&id).await?;
-            Ok(())
+            Ok(work.audit(AuditAction::ChannelBar, &id).await?)
         })
         .await?;
         tracing::info!(channel_id = %channel, "channel barred");
@@ -89,7 +115,15 @@ impl Service {
     /// [`Refusal::NotFound`] when the channel does not exist.
     pub async fn unbar_channel(&self, channel: &ChannelId) -> Result<(), Error> {
         let id = channel.clone();
-        let exists = self.write(async move |work: &mut Work<'_>| Ok(work.unbar_channel(&id).await?)).await?;
+        let exists = self
+            .write(async move |work: &mut Work<'_>| {
+                let exists = work.unbar_channel(&id).await?;
+                if exists {
+                    work.audit(AuditAction::ChannelUnbar, &id).await?;
+                }
+                Ok(exists)
+            })
+            .await?;
         if !exists {
             return Err(Refusal::NotFound(Resource::Channel).into());
         }
@@ -110,11 +144,13 @@ impl Service {
                 if work.channel_details(&id).await?.is_none() {
                     return Ok(false);
                 }
+                work.check_rank(&id).await?;
                 lives::end(work, &id).await?;
                 if !work.mark_channel_deleted(&id, &alias, &until, now).await? {
                     return Ok(false);
                 }
                 work.delete_browser_sessions(&id).await?;
+                work.audit(AuditAction::ChannelDelete, &id).await?;
                 Ok::<_, Error>(true)
             })
             .await?;

@@ -1,12 +1,14 @@
 //! Channels and their people (`docs/spec/channels.md`).
 
 use domain::account::Email;
+use domain::audit::AuditAction;
 use domain::channel::Channel;
 use domain::chat::check_web_address;
 use domain::limits::{CREDENTIAL_BYTES_MAX, NAME_CHARS_MAX};
 use domain::password::Password;
 use domain::refusal::Resource;
 use domain::{ChannelId, Invalid, Refusal, Rule, invalid};
+use serde_json::json;
 use store::{StoreError, Tx};
 
 use crate::work::Work;
@@ -96,8 +98,12 @@ impl Service {
         credentials: Option<LoginCredentials>,
     ) -> Result<(), Error> {
         let channel = self.checked_channel(channel, credentials).await?;
-
-        self.write(async move |work: &mut Work<'_>| put(work, &channel).await).await
+        self.write(async move |work: &mut Work<'_>| {
+            put(work, &channel).await?;
+            let details = json!({ "withLogin": channel.person.is_some() });
+            Ok(work.audit_with(AuditAction::ChannelPut, &channel.record.channel_id, details).await?)
+        })
+        .await
     }
 
     /// [`put_channel`](Self::put_channel) with the hash of a password, of another sandbox.
@@ -196,6 +202,7 @@ pub(crate) async fn put(work: &mut Work<'_>, channel: &CheckedChannel) -> Result
         return Err(Invalid::new("channelId", Rule::BeingDeleted).into());
     }
     if let Some(HashedLogin { login, password_hash, email }) = person {
+        work.check_rank(&record.channel_id).await?;
         // `put_channel` locked the channel's row, so no sign-in with the former password can follow.
         if work.password_hash(&record.channel_id).await?.is_some_and(|before| before != *password_hash) {
             work.delete_browser_sessions(&record.channel_id).await?;

@@ -3,8 +3,8 @@
 use bus::Message;
 use domain::Timestamp;
 use domain::limits::{
-    DISCONNECTED_SESSION_VISIBLE_MS, ENDED_TOKENS_KEPT_MS, LIVE_WALK_GRACE_MS, LIVE_WALK_MS,
-    NODE_DEAD_AFTER_MS, REFRESH_TOKEN_LIFETIME_MS, SESSION_URLS_KEPT_MS, SLOW_MODE_MAX_MS,
+    AUDIT_LOG_KEPT_MS, DISCONNECTED_SESSION_VISIBLE_MS, ENDED_TOKENS_KEPT_MS, LIVE_WALK_GRACE_MS,
+    LIVE_WALK_MS, NODE_DEAD_AFTER_MS, REFRESH_TOKEN_LIFETIME_MS, SESSION_URLS_KEPT_MS, SLOW_MODE_MAX_MS,
     WEBHOOK_DELIVERIES_KEPT_MS,
 };
 pub use store::queries::sweeps::SWEEP_ROWS_MAX;
@@ -171,6 +171,7 @@ fn expiry_limit(sweep: Sweep, now: Timestamp) -> Timestamp {
         | Sweep::DeletedWebhooks
         | Sweep::WebhookRemains => now,
         Sweep::WebhookNotices | Sweep::WebhookDeliveries => now.plus_ms(-WEBHOOK_DELIVERIES_KEPT_MS),
+        Sweep::AuditLog => now.plus_ms(-AUDIT_LOG_KEPT_MS),
         Sweep::Sessions => now.plus_ms(-DISCONNECTED_SESSION_VISIBLE_MS),
         Sweep::IdempotencyKeys => now.plus_ms(-KEY_LIFETIME_MS),
         Sweep::ChatSpeakers => now.plus_ms(-SLOW_MODE_MAX_MS),

@@ -6,3 +6,4 @@ pub mod housekeeping;
 pub(crate) mod job_metrics;
 pub(crate) mod node_state;
 pub mod nodes;
+pub mod overview;

@@ -106,6 +106,7 @@ impl NodeState {
             roles: membership.roles.names(),
             session_base: membership.session_base.clone().filter(|_| !self.is_retired()),
             started_at: *started_at,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
         }
     }
 

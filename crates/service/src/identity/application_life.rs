@@ -1,6 +1,7 @@
 //! The life of applications. An application whose scopes were not used for 90 days is deleted after three
 //! warnings. It can be restored for 30 more days (`docs/spec/authorization.md#unused-applications`).
 
+use domain::audit::AuditAction;
 use domain::limits::{APPLICATION_RESTORABLE_MS, DAY_MS, UNUSED_APPLICATION_MS, UNUSED_WARNING_DAYS};
 use domain::refusal::Resource;
 use domain::{ClientId, Refusal, Timestamp};
@@ -187,7 +188,7 @@ impl Service {
         self.write(async move |work: &mut Work<'_>| {
             let now = work.now();
             if work.restore_application(&client_id, now, irrecoverable_since(now)).await? {
-                Ok(())
+                Ok(work.audit(AuditAction::ApplicationRestore, &client_id).await?)
             } else {
                 Err(Error::from(Refusal::NotFound(Resource::Application)))
             }

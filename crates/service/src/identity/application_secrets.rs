@@ -1,8 +1,10 @@
 //! The secrets of applications: adding, listing, expiry, deletion.
 
+use domain::audit::AuditAction;
 use domain::refusal::Resource;
 use domain::secret::ClientSecret;
 use domain::{ApplicationSecretId, ClientId, Refusal, Timestamp};
+use serde_json::{Value, json};
 use store::Tx;
 use store::queries::application_secrets::NewSecret;
 pub use store::queries::application_secrets::StoredSecret;
@@ -59,6 +61,7 @@ impl Service {
                     work.insert_application_secret(&client_id, &new, now)
                         .await
                         .map_err(not_found(Resource::Application))?;
+                    work.audit_with(AuditAction::SecretAdd, &client_id, about(&new.secret_id)).await?;
                 }
                 Ok::<_, Error>(earlier)
             })
@@ -113,7 +116,9 @@ impl Service {
         self.write(async move |work: &mut Work<'_>| {
             require_application(work, &client, now).await?;
             if work.time_application_secret(&client, &secret, expires_at, now).await? {
-                Ok(())
+                let expires = expires_at.map(Timestamp::rfc3339);
+                let details = json!({ "secretId": secret, "expiresDate": expires });
+                Ok(work.audit_with(AuditAction::SecretExpire, &client, details).await?)
             } else {
                 Err(Error::from(Refusal::NotFound(Resource::Secret)))
             }
@@ -139,7 +144,9 @@ impl Service {
         let (client, secret) = (client_id.clone(), secret_id.clone());
         self.write(async move |work: &mut Work<'_>| {
             require_application(work, &client, now).await?;
-            work.time_application_secret(&client, &secret, Some(now), now).await?;
+            if work.time_application_secret(&client, &secret, Some(now), now).await? {
+                work.audit_with(AuditAction::SecretDelete, &client, about(&secret)).await?;
+            }
             Ok::<_, Error>(())
         })
         .await?;
@@ -189,6 +196,11 @@ impl Service {
         self.0.secrets_last_used.drop_idle(now);
         Ok(uses.len().try_into().unwrap_or(u64::MAX))
     }
+}
+
+/// What the audit log says about a secret.
+fn about(secret_id: &ApplicationSecretId) -> Value {
+    json!({ "secretId": secret_id })
 }
 
 /// # Errors

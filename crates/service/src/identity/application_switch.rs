@@ -1,9 +1,12 @@
 //! The operator's calls on applications: list, disable, enable, delete.
 
+use domain::audit::AuditAction;
 use domain::refusal::Resource;
 use domain::{ClientId, OrganizationId, Refusal};
+use serde_json::json;
 use store::Tx;
 use store::queries::application_life::ApplicationLife;
+pub use store::queries::application_search::ApplicationSearch;
 use store::queries::session_ends::AdmittedBy;
 
 use crate::identity::application_life::irrecoverable_since;
@@ -45,6 +48,50 @@ impl Service {
         Ok(ApplicationPage { applications, next })
     }
 
+    /// The applications that a search finds: those of a name in the order of the names, others in that of the
+    /// ids.
+    ///
+    /// # Errors
+    /// `Invalid` naming `next` for a cursor of another search.
+    pub async fn search_applications(
+        &self,
+        search: ApplicationSearch,
+        size: i64,
+        next: Option<&str>,
+    ) -> Result<ApplicationPage, Error> {
+        let context = serde_json::json!(["application-search", format!("{search:?}")]).to_string();
+        let after = next.map(|cursor| self.cursors().open("next", &context, cursor)).transpose()?;
+        let after = after.and_then(|after| {
+            let (id, name) = after.split_once(' ')?;
+            Some((name.to_owned(), ClientId::stored(id.to_owned())))
+        });
+        let since = irrecoverable_since(self.now());
+        let applications = self
+            .read(async move |tx: &mut Tx| {
+                Ok(tx.search_applications(&search, after.as_ref(), since, size + 1).await?)
+            })
+            .await?;
+        let (applications, next) = self.page(&context, applications, size, |life| {
+            format!("{} {}", life.application.client_id, life.application.name)
+        });
+        Ok(ApplicationPage { applications, next })
+    }
+
+    /// Lets quotas hold for an application, or not.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`] when the application does not exist.
+    pub async fn set_application_quota(&self, client_id: &ClientId, quota: bool) -> Result<(), Error> {
+        let (id, irrecoverable_since) = (client_id.clone(), irrecoverable_since(self.now()));
+        self.write(async move |work: &mut Work<'_>| {
+            if !work.set_application_quota(&id, quota, irrecoverable_since).await? {
+                return Err(Error::from(Refusal::NotFound(Resource::Application)));
+            }
+            Ok(work.audit_with(AuditAction::ApplicationQuota, &id, json!({ "quota": quota })).await?)
+        })
+        .await
+    }
+
     /// Disables an application. Until it is enabled, every node refuses its secrets, tokens and session
     /// URLs. Its sessions end. A repeated call is no error.
     ///
@@ -55,7 +102,11 @@ impl Service {
         let exists = self
             .write(async move |work: &mut Work<'_>| {
                 let now = work.now();
-                Ok(work.disable_application(&id, now, irrecoverable_since(now)).await?)
+                let exists = work.disable_application(&id, now, irrecoverable_since(now)).await?;
+                if exists {
+                    work.audit(AuditAction::ApplicationDisable, &id).await?;
+                }
+                Ok(exists)
             })
             .await?;
         if !exists {
@@ -74,7 +125,11 @@ impl Service {
         let (id, irrecoverable_since) = (client_id.clone(), irrecoverable_since(self.now()));
         let exists = self
             .write(async move |work: &mut Work<'_>| {
-                Ok(work.enable_application(&id, irrecoverable_since).await?)
+                let exists = work.enable_application(&id, irrecoverable_since).await?;
+                if exists {
+                    work.audit(AuditAction::ApplicationEnable, &id).await?;
+                }
+                Ok(exists)
             })
             .await?;
         if !exists {
@@ -94,6 +149,9 @@ impl Service {
                 let now = work.now();
                 let deleted = work.begin_purge_of_application(&id, now).await?;
                 work.delete_webhook(&id, now).await?;
+                if deleted {
+                    work.audit(AuditAction::ApplicationDelete, &id).await?;
+                }
                 Ok::<_, Error>(deleted)
             })
             .await?;

@@ -1,10 +1,12 @@
 //! Registration of applications and organizations.
 
 use domain::application::{Application, Organization, Presentation, RedirectUri};
+use domain::audit::AuditAction;
 use domain::limits::{NAME_CHARS_MAX, REDIRECT_URIS_MAX};
 use domain::picture::Picture;
 use domain::secret::ClientSecret;
-use domain::{ClientId, Invalid, OrganizationId, Profile, Rule, ScopeSet, invalid};
+use domain::{ClientId, Invalid, OrganizationId, Profile, Rule, Scope, ScopeSet, invalid};
+use serde_json::json;
 use store::{StoreError, Tx};
 
 use crate::identity::application_life::irrecoverable_since;
@@ -66,7 +68,13 @@ impl Service {
     /// `Invalid` when the name is blank or too long.
     pub async fn put_organization(&self, organization: Organization) -> Result<(), Error> {
         invalid::text("organizationName", &organization.name, 1, NAME_CHARS_MAX)?;
-        self.write(async move |work: &mut Work<'_>| Ok(work.put_organization(&organization).await?)).await
+        self.write(async move |work: &mut Work<'_>| {
+            work.put_organization(&organization).await?;
+            let Organization { organization_id, name, verified } = &organization;
+            let details = json!({ "name": name, "verified": verified });
+            Ok(work.audit_with(AuditAction::OrganizationPut, organization_id, details).await?)
+        })
+        .await
     }
 
     /// Creates or replaces an application. A new application gets a secret, which is never shown again. A
@@ -123,6 +131,15 @@ impl Service {
                 if is_new {
                     work.insert_application_secret(client_id, &new_secret, now).await?;
                 }
+                let scopes: Vec<_> = application.scopes.iter().map(Scope::name).collect();
+                let details = json!({
+                    "name": application.name,
+                    "organizationId": application.organization.map(|owner| owner.organization_id),
+                    "scopes": scopes,
+                    "quota": quota,
+                    "isNew": is_new,
+                });
+                work.audit_with(AuditAction::ApplicationPut, client_id, details).await?;
                 Ok(is_new)
             })
             .await?;

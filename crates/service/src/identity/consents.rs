@@ -1,7 +1,9 @@
 //! What people allow applications, and the withdrawal of it (`docs/spec/authorization.md#consent`).
 
+use domain::audit::AuditAction;
 use domain::refusal::Resource;
 use domain::{ChannelId, ClientId, Refusal, ScopeSet, Timestamp};
+use serde_json::json;
 use store::Tx;
 pub use store::queries::connected_applications::ConnectedApplication;
 
@@ -88,7 +90,8 @@ impl Service {
             }
             end_tokens(work, &client_id, &channel_id, None).await?;
             work.delete_consent(&client_id, &channel_id).await?;
-            Ok(())
+            let details = json!({ "clientId": client_id });
+            Ok(work.audit_with(AuditAction::ConsentWithdraw, &channel_id, details).await?)
         })
         .await
     }

@@ -13,6 +13,7 @@ pub(crate) mod last_used;
 pub mod mail;
 pub mod notices;
 pub mod operator_keys;
+pub mod operators;
 pub mod organizations;
 pub(crate) mod password;
 pub mod password_resets;

@@ -1,10 +1,12 @@
 //! The operator keys of the platform API: adding, listing, revoking.
 
+use domain::audit::{Actor, AuditAction};
 use domain::limits::NAME_CHARS_MAX;
-use domain::operator_key::KeyRole;
+use domain::operator_key::OperatorRole;
 use domain::refusal::Resource;
 use domain::secret::OperatorKey;
 use domain::{OperatorKeyId, Refusal, invalid};
+use serde_json::json;
 use store::Tx;
 pub use store::queries::operator_keys::StoredOperatorKey;
 
@@ -41,7 +43,7 @@ impl Service {
     pub async fn add_operator_key(
         &self,
         name: String,
-        role: KeyRole,
+        role: OperatorRole,
         idempotency_key: Option<IdempotencyKey>,
     ) -> Result<(StoredOperatorKey, OperatorKey), Error> {
         const SUBJECT: &str = "operator key";
@@ -63,6 +65,8 @@ impl Service {
                 let earlier = idempotency::claim(work, idempotency_key.as_ref(), &added).await?;
                 let Some(earlier) = earlier else {
                     work.insert_operator_key(&new, &hash).await?;
+                    let details = json!({ "name": new.name, "role": new.role.name() });
+                    work.audit_with(AuditAction::KeyAdd, &new.key_id, details).await?;
                     return Ok((new, None));
                 };
                 let stored = work.operator_key(&earlier.key_id).await?;
@@ -93,19 +97,38 @@ impl Service {
         Ok(ListPage { items, next })
     }
 
+    /// One operator key.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`] when it does not exist.
+    pub async fn operator_key(&self, id: &OperatorKeyId) -> Result<StoredOperatorKey, Error> {
+        let id = id.clone();
+        let found = self.read(async move |tx: &mut Tx| Ok(tx.operator_key(&id).await?)).await?;
+        Ok(found.ok_or(Refusal::NotFound(Resource::OperatorKey))?)
+    }
+
     /// Revokes an operator key, with effect on the next call on every node. A missing key is no error.
     pub async fn revoke_operator_key(&self, id: &OperatorKeyId) -> Result<(), Error> {
         let id = id.clone();
-        self.write(async move |work: &mut Work<'_>| Ok(work.delete_operator_key(&id).await?)).await
+        self.write(async move |work: &mut Work<'_>| {
+            if work.delete_operator_key(&id).await? {
+                work.audit(AuditAction::KeyRevoke, &id).await?;
+            }
+            Ok(())
+        })
+        .await
     }
 
-    /// The role of a presented operator key, if it is stored.
-    pub async fn operator_key_role(&self, presented: &OperatorKey) -> Result<Option<KeyRole>, Error> {
+    /// The role of a presented operator key and the actor that it stands for, if it is stored.
+    pub async fn operator_key_actor(
+        &self,
+        presented: &OperatorKey,
+    ) -> Result<Option<(OperatorRole, Actor)>, Error> {
         let hash = presented.hash();
         let found = self.read(async move |tx: &mut Tx| Ok(tx.operator_key_of(&hash).await?)).await?;
-        Ok(found.map(|(id, role)| {
-            self.0.operator_keys_last_used.note(&id, self.now());
-            role
+        Ok(found.map(|(key_id, name, role)| {
+            self.0.operator_keys_last_used.note(&key_id, self.now());
+            (role, Actor::OperatorKey { key_id, name })
         }))
     }
 

@@ -1,7 +1,9 @@
 //! The operator's calls on organizations and campaigns: list, disable, enable, delete.
 
+use domain::audit::AuditAction;
 use domain::refusal::Resource;
 use domain::{CampaignId, Invalid, OrganizationId, Refusal, Rule};
+use serde_json::json;
 pub use store::queries::organizations::{CampaignListing, OrganizationDetails};
 use store::{StoreError, Tx};
 
@@ -36,6 +38,35 @@ impl Service {
         Ok(ListPage { items, next })
     }
 
+    /// One organization.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`] when it does not exist.
+    pub async fn organization_details(&self, id: &OrganizationId) -> Result<OrganizationDetails, Error> {
+        let id = id.clone();
+        let found = self.read(async move |tx: &mut Tx| Ok(tx.organization_details(&id).await?)).await?;
+        Ok(found.ok_or(Refusal::NotFound(Resource::Organization))?)
+    }
+
+    /// Verifies an organization, or takes that back.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`] when it does not exist.
+    pub async fn verify_organization(&self, id: &OrganizationId, verified: bool) -> Result<(), Error> {
+        let id = id.clone();
+        let exists = self
+            .write(async move |work: &mut Work<'_>| {
+                let exists = work.set_organization_verified(&id, verified).await?;
+                if exists {
+                    let details = json!({ "verified": verified });
+                    work.audit_with(AuditAction::OrganizationVerify, &id, details).await?;
+                }
+                Ok(exists)
+            })
+            .await?;
+        require(exists, Resource::Organization)
+    }
+
     /// Campaigns of one organization or of all, ordered by id.
     ///
     /// # Errors
@@ -67,7 +98,11 @@ impl Service {
         let exists = self
             .write(async move |work: &mut Work<'_>| {
                 let now = work.now();
-                Ok(work.disable_organization(&organization, now).await?)
+                let exists = work.disable_organization(&organization, now).await?;
+                if exists {
+                    work.audit(AuditAction::OrganizationDisable, &organization).await?;
+                }
+                Ok(exists)
             })
             .await?;
         require(exists, Resource::Organization)
@@ -80,8 +115,15 @@ impl Service {
     /// [`Refusal::NotFound`] when it does not exist.
     pub async fn enable_organization(&self, id: &OrganizationId) -> Result<(), Error> {
         let id = id.clone();
-        let exists =
-            self.write(async move |work: &mut Work<'_>| Ok(work.enable_organization(&id).await?)).await?;
+        let exists = self
+            .write(async move |work: &mut Work<'_>| {
+                let exists = work.enable_organization(&id).await?;
+                if exists {
+                    work.audit(AuditAction::OrganizationEnable, &id).await?;
+                }
+                Ok(exists)
+            })
+            .await?;
         require(exists, Resource::Organization)
     }
 
@@ -97,7 +139,13 @@ impl Service {
             }
             error => Error::from(error),
         };
-        self.write(async move |work: &mut Work<'_>| work.delete_organization(&id).await.map_err(in_use)).await
+        self.write(async move |work: &mut Work<'_>| {
+            if work.delete_organization(&id).await.map_err(in_use)? {
+                work.audit(AuditAction::OrganizationDelete, &id).await?;
+            }
+            Ok(())
+        })
+        .await
     }
 
     /// Disables a campaign: its rewards cannot be claimed, and no watched minutes count for it. A repeated
@@ -110,7 +158,11 @@ impl Service {
         let exists = self
             .write(async move |work: &mut Work<'_>| {
                 let now = work.now();
-                Ok(work.disable_campaign(&id, now).await?)
+                let exists = work.disable_campaign(&id, now).await?;
+                if exists {
+                    work.audit(AuditAction::CampaignDisable, &id).await?;
+                }
+                Ok(exists)
             })
             .await?;
         require(exists, Resource::Campaign)
@@ -122,8 +174,15 @@ impl Service {
     /// [`Refusal::NotFound`] when it does not exist.
     pub async fn enable_campaign(&self, id: &CampaignId) -> Result<(), Error> {
         let id = id.clone();
-        let exists =
-            self.write(async move |work: &mut Work<'_>| Ok(work.enable_campaign(&id).await?)).await?;
+        let exists = self
+            .write(async move |work: &mut Work<'_>| {
+                let exists = work.enable_campaign(&id).await?;
+                if exists {
+                    work.audit(AuditAction::CampaignEnable, &id).await?;
+                }
+                Ok(exists)
+            })
+            .await?;
         require(exists, Resource::Campaign)
     }
 
@@ -164,7 +223,13 @@ impl Service {
             StoreError::ForeignKey => in_use(),
             error => error.into(),
         };
-        self.write(async move |work: &mut Work<'_>| work.delete_campaign(&id).await.map_err(in_use)).await
+        self.write(async move |work: &mut Work<'_>| {
+            if work.delete_campaign(&id).await.map_err(in_use)? {
+                work.audit(AuditAction::CampaignDelete, &id).await?;
+            }
+            Ok(())
+        })
+        .await
     }
 }
 

@@ -2,6 +2,7 @@
 //! (`docs/accounts.md#reset`).
 
 use domain::account::Email;
+use domain::audit::AuditAction;
 use domain::limits::{
     CREDENTIAL_BYTES_MAX, PASSWORD_RESET_ACCOUNTS_MAX, PASSWORD_RESET_LIFETIME_MS, PASSWORD_RESETS_MAX,
 };
@@ -94,7 +95,12 @@ impl Service {
                 if work.account(&id).await?.is_none() {
                     return Ok(None);
                 }
-                issue(work, &id, i64::MAX).await
+                work.check_rank(&id).await?;
+                let token = issue(work, &id, i64::MAX).await?;
+                if token.is_some() {
+                    work.audit(AuditAction::PasswordResetIssue, &id).await?;
+                }
+                Ok::<_, Error>(token)
             })
             .await?;
         let token = token.ok_or(Refusal::NotFound(Resource::Channel))?;

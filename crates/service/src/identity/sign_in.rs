@@ -2,6 +2,7 @@
 //! (`docs/spec/authorization.md#sign-in`).
 
 use domain::application::Application;
+use domain::audit::AuditAction;
 use domain::limits::{
     BROWSER_SESSION_LIFETIME_MS, CODE_LIFETIME_MS, CREDENTIAL_BYTES_MAX, PENDING_SIGN_IN_LIFETIME_MS,
 };
@@ -158,8 +159,9 @@ impl Service {
             if !work.lock_channel(&channel).await? {
                 return Err(Error::from(Refusal::NotFound(Resource::Channel)));
             }
+            work.check_rank(&channel).await?;
             work.delete_browser_sessions(&channel).await?;
-            Ok(())
+            Ok(work.audit(AuditAction::BrowserSessionsEnd, &channel).await?)
         })
         .await
     }

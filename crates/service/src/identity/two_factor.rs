@@ -1,6 +1,7 @@
 //! The second step of a sign-in: one-time codes of an authenticator app, and recovery codes
 //! (`docs/accounts.md#two-factor`).
 
+use domain::audit::AuditAction;
 use domain::limits::{
     BROWSER_SESSION_LIFETIME_MS, CODE_FAILURES_MAX, CODE_FAILURES_MS, RECOVERY_CODES, SECOND_MS,
 };
@@ -224,10 +225,12 @@ impl Service {
                 if !work.lock_channel(&id).await? {
                     return Err(Error::from(Refusal::NotFound(Resource::Channel)));
                 }
+                work.check_rank(&id).await?;
                 let removed = work.delete_two_factor(&id).await?;
                 work.delete_pending_sign_ins(&id).await?;
                 if removed {
                     write_notice(work, &service, &id, MailKind::TwoFactorOff, language).await?;
+                    work.audit(AuditAction::TwoFactorRemove, &id).await?;
                 }
                 Ok(removed)
             })

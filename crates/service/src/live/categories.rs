@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use domain::audit::AuditAction;
 use domain::live::Category;
 use store::Tx;
 
@@ -19,7 +20,11 @@ impl Service {
     /// `Invalid` for a wrong name or picture.
     pub async fn put_category(&self, category: Category) -> Result<(), Error> {
         category.check()?;
-        self.write(async move |work: &mut Work<'_>| put(work, &category).await).await
+        self.write(async move |work: &mut Work<'_>| {
+            put(work, &category).await?;
+            Ok(work.audit(AuditAction::CategoryPut, &category.category_id).await?)
+        })
+        .await
     }
 
     /// Returns the first `size` categories whose name contains `query`: first exact matches, then names

@@ -1,5 +1,6 @@
 //! Reports of the platform: batches, channel events, idempotency keys.
 
+pub mod audit_log;
 pub mod bulk;
 pub mod channel_events;
 pub mod idempotency;

@@ -1,6 +1,7 @@
 //! The operator's view of sessions.
 
 use bus::Message;
+use domain::audit::AuditAction;
 use domain::refusal::Resource;
 use domain::session::SessionDetails;
 use domain::{Refusal, SessionKey};
@@ -63,6 +64,7 @@ impl Service {
         self.write(async move |work: &mut Work<'_>| {
             let now = work.now();
             if let Some(node) = work.end_session(&key, now, EVICTED).await? {
+                work.audit(AuditAction::SessionEnd, &key).await?;
                 work.publish(Message::SessionEvicted { node, session_key: key });
             }
             Ok(())

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use domain::audit::AuditAction;
 use domain::delivery::{
     DeliveryState, DisabledReason, Next, Outcome, excerpt, given_up_when_failing_since, next, signature,
     spread,
@@ -14,6 +15,7 @@ use domain::refusal::Resource;
 use domain::secret::WebhookSecret;
 use domain::webhook;
 use domain::{ClaimId, ClientId, DeliveryId, Refusal, Timestamp, WebhookId};
+use serde_json::json;
 use store::Tx;
 pub use store::queries::deliveries::{AttemptRecord, Delivery};
 use store::queries::deliveries::{
@@ -306,6 +308,8 @@ impl Service {
                 return Err(Refusal::NotFound(Resource::Delivery).into());
             }
             work.wake_senders();
+            let about = json!({ "messageId": message_id });
+            work.audit_with(AuditAction::WebhookResend, &client_id, about).await?;
             details(work, &webhook_id, &message_id).await
         })
         .await
@@ -330,7 +334,13 @@ impl Service {
                 .write(async move |work: &mut Work<'_>| {
                     let webhook_id = webhook_of(work, &client_id).await?.webhook_id;
                     work.wake_senders();
-                    Ok(work.resend_deliveries(&webhook_id, state, &span, now, MESSAGES_AT_ONCE).await?)
+                    let some =
+                        work.resend_deliveries(&webhook_id, state, &span, now, MESSAGES_AT_ONCE).await?;
+                    if some > 0 {
+                        let about = json!({ "state": state.name(), "messages": some });
+                        work.audit_with(AuditAction::WebhookResend, &client_id, about).await?;
+                    }
+                    Ok(some)
                 })
                 .await?;
             sent = Resent { messages: sent.messages + some, all: some < MESSAGES_AT_ONCE.unsigned_abs() };

@@ -1,6 +1,7 @@
 //! Webhooks of applications and their secrets (`docs/webhooks.md#registering`). Their messages are in
 //! `deliveries.rs`.
 
+use domain::audit::AuditAction;
 use domain::delivery::DisabledReason;
 use domain::limits::WEBHOOK_SECRET_OVERLAP_MS;
 use domain::outbound::WebhookUrl;
@@ -8,10 +9,12 @@ use domain::refusal::Resource;
 use domain::secret::WebhookSecret;
 use domain::webhook_secrets::{SecretState, states};
 use domain::{ClientId, Invalid, Refusal, Rule, Timestamp, WebhookId, WebhookSecretId};
+use serde_json::json;
 use store::Tx;
-use store::queries::webhooks::{Disabled, StoredWebhookSecret};
-pub use store::queries::webhooks::{Webhook, WebhookNotice};
+use store::queries::webhooks::StoredWebhookSecret;
+pub use store::queries::webhooks::{Disabled, TroubledWebhook, Webhook, WebhookNotice};
 
+use crate::identity::organizations::ListPage;
 use crate::platform::idempotency::{self, IdempotencyKey, StoredAnswer};
 pub use crate::webhook::webhook_settings::WebhookSettings;
 use crate::work::Work;
@@ -119,10 +122,52 @@ impl Service {
                         }
                     }
                 }
-                Ok::<_, Error>((details_of(work, &client_id).await?, made))
+                let details = details_of(work, &client_id).await?;
+                let is_enabled = details.webhook.disabled.is_none();
+                let about = json!({ "enabled": is_enabled, "isNew": made });
+                work.audit_with(AuditAction::WebhookPut, &client_id, about).await?;
+                Ok::<_, Error>((details, made))
             })
             .await?;
         Ok((details, made.then_some(secret)))
+    }
+
+    /// Enables or disables the webhook of an application, whose address stays.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`] when the application has no webhook.
+    pub async fn switch_webhook(&self, client_id: &ClientId, enabled: bool) -> Result<(), Error> {
+        let client_id = client_id.clone();
+        self.write(async move |work: &mut Work<'_>| {
+            let now = work.now();
+            lock(work, &client_id).await?;
+            let before = webhook_of(work, &client_id).await?;
+            let url = before.url.clone();
+            work.change_webhook(&changed(before, url, Some(enabled), now)).await?;
+            // Messages that waited while the webhook was disabled are sent now.
+            work.wake_senders();
+            let about = json!({ "enabled": enabled, "isNew": false });
+            Ok(work.audit_with(AuditAction::WebhookPut, &client_id, about).await?)
+        })
+        .await
+    }
+
+    /// The webhooks that fail or are disabled, ordered by the ids of their applications.
+    ///
+    /// # Errors
+    /// `Invalid` naming `next` for a cursor of another list.
+    pub async fn webhooks_in_trouble(
+        &self,
+        size: i64,
+        next: Option<&str>,
+    ) -> Result<ListPage<TroubledWebhook>, Error> {
+        const CONTEXT: &str = "webhooks-in-trouble";
+        let after = next.map(|cursor| self.cursors().open("next", CONTEXT, cursor)).transpose()?;
+        let after = after.unwrap_or_default();
+        let items =
+            self.read(async move |tx: &mut Tx| Ok(tx.webhooks_in_trouble(&after, size + 1).await?)).await?;
+        let (items, next) = self.page(CONTEXT, items, size, |item| item.client_id.to_string());
+        Ok(ListPage { items, next })
     }
 
     /// The webhook of an application.
@@ -144,7 +189,9 @@ impl Service {
         self.write(async move |work: &mut Work<'_>| {
             let now = work.now();
             lock(work, &client_id).await?;
-            work.delete_webhook(&client_id, now).await?;
+            if work.delete_webhook(&client_id, now).await? {
+                work.audit(AuditAction::WebhookDelete, &client_id).await?;
+            }
             Ok(())
         })
         .await
@@ -173,6 +220,8 @@ impl Service {
                 let earlier = idempotency::claim(work, key.as_ref(), &added).await?;
                 if earlier.is_none() {
                     add_secret(work, &id, &added.secret_id, &added.sealed).await?;
+                    let about = json!({ "secretId": added.secret_id });
+                    work.audit_with(AuditAction::WebhookSecretAdd, &client_id, about).await?;
                 }
                 let secret_id = &earlier.as_ref().unwrap_or(&added).secret_id;
                 let secrets = secrets_of(work, &id, now).await?;
@@ -223,6 +272,8 @@ impl Service {
                 let kept = now.plus_ms(WEBHOOK_SECRET_OVERLAP_MS);
                 work.time_webhook_secret(&signing.secret_id, before, Some(kept)).await?;
                 work.time_webhook_secret(&chosen.secret_id, now, None).await?;
+                let about = json!({ "secretId": secret_id });
+                work.audit_with(AuditAction::WebhookSecretActivate, &client_id, about).await?;
             }
             secrets_of(work, &webhook_id, now).await
         })
@@ -252,7 +303,9 @@ impl Service {
                     work.time_webhook_secret(&secret.secret_id, secret.signs_from, None).await?;
                 }
             }
-            Ok(work.delete_webhook_secret(&secret_id).await?)
+            work.delete_webhook_secret(&secret_id).await?;
+            let about = json!({ "secretId": secret_id });
+            Ok(work.audit_with(AuditAction::WebhookSecretDelete, &client_id, about).await?)
         })
         .await
     }

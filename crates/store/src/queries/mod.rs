@@ -21,35 +21,37 @@ mod realtime;
 mod sql;
 mod webhook;
 
+use domain::audit::{ActorKind, AuditAction, SubjectKind};
 use domain::channel::UserRole;
 use domain::chat_settings::{Condition, Group};
 use domain::delivery::DeliveryState;
 use domain::drops::FulfillmentState;
 use domain::event::EventType;
 use domain::live::CategoryType;
-use domain::operator_key::KeyRole;
+use domain::operator_key::OperatorRole;
 use domain::outbound::SendFailure;
 use domain::secret::SecretHash;
 use domain::session::ChangeKind;
 use domain::{
-    ApplicationSecretId, BatchId, CampaignId, CategoryId, ChannelId, ClaimId, ClientId, DeliveryId,
-    MessageId, NodeId, OperatorKeyId, OrganizationId, RewardId, ScopeSet, SessionKey, Timestamp, WebhookId,
-    WebhookSecretId,
+    ApplicationSecretId, AuditEntryId, BatchId, CampaignId, CategoryId, ChannelId, ClaimId, ClientId,
+    DeliveryId, MessageId, NodeId, OperatorKeyId, OrganizationId, RewardId, ScopeSet, SessionKey, Timestamp,
+    WebhookId, WebhookSecretId,
 };
 
 pub use channel::{
     broadcast_settings, channel_admin, channel_deletions, channels, relations, restrictions, stream_keys,
 };
 pub use chat::{chat_settings, chats};
-pub use cluster::{due, expire, locks, nodes, store_origin, sweeps};
+pub use cluster::{due, expire, locks, nodes, overview, store_origin, sweeps};
 pub use identity::{
-    accounts, application_admin, application_life, application_logos, application_secrets, applications,
-    browser_sessions, connected_applications, consents, credential_changes, operator_keys, organizations,
-    password_resets, pending_sign_ins, tokens, two_factors,
+    accounts, application_admin, application_life, application_logos, application_search,
+    application_secrets, applications, browser_sessions, connected_applications, consents,
+    credential_changes, operator_keys, operators, organizations, password_resets, pending_sign_ins, tokens,
+    two_factors,
 };
 pub use live::{categories, lives, watching};
 pub use page::Page;
-pub use platform::{idempotency, mail_outbox, world_rows};
+pub use platform::{audit_log, idempotency, mail_outbox, world_rows};
 pub use realtime::{event_outbox, lost_events, session_details, session_ends, sessions, subscriptions};
 pub use webhook::{deliveries, webhooks};
 
@@ -73,6 +75,7 @@ macro_rules! text_values {
 }
 text_values!(
     ApplicationSecretId,
+    AuditEntryId,
     OperatorKeyId,
     BatchId,
     CampaignId,
@@ -104,14 +107,17 @@ macro_rules! named_values {
     )+};
 }
 named_values!(
+    ActorKind: "a kind of actor" = Self::from_name,
+    AuditAction: "an audited action" = Self::from_name,
     CategoryType: "a category type" = Self::stored,
     ChangeKind: "a kind of change" = Self::from_name,
     Condition: "a condition" = |name| Self::parse(name).ok(),
     DeliveryState: "a delivery state" = Self::from_name,
     EventType: "an event type" = Self::from_name,
     FulfillmentState: "a fulfillment state" = |name| Self::parse(name).ok(),
-    KeyRole: "a role of operator keys" = Self::from_name,
+    OperatorRole: "an operator role" = Self::from_name,
     Group: "a group" = |name| Self::parse(name).ok(),
+    SubjectKind: "a kind of subject" = Self::from_name,
     SendFailure: "a failure" = Self::of_name,
     UserRole: "a role" = Self::from_name,
 );

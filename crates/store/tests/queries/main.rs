@@ -4,6 +4,7 @@
 
 mod accounts;
 mod application_life;
+mod audit_log;
 mod channel_deletions;
 mod chat;
 mod credential_changes;
@@ -19,6 +20,7 @@ mod locks;
 mod lost_events;
 mod nouns;
 mod operator_keys;
+mod operator_lists;
 mod restrictions;
 mod revocations;
 mod session_details;

@@ -175,6 +175,7 @@ async fn a_purged_application_is_deleted_except_for_sessions_whose_sockets_are_o
             roles: String::new(),
             session_base: None,
             started_at: at(1),
+            version: String::new(),
         };
         tx.register_node(&record, at(1)).await?;
         connect(tx, "s1", &of_client("app"), None).await?;

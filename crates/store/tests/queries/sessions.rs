@@ -210,6 +210,7 @@ fn introduced(name: &str) -> NodeRecord {
         roles: "web gateway".to_owned(),
         session_base: Some(format!("http://{name}")),
         started_at: at(7),
+        version: String::new(),
     }
 }
 

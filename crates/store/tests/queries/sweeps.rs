@@ -52,6 +52,11 @@ async fn insert(tx: &mut Tx, sweep: Sweep, n: i64, ms: i64) -> Result<(), StoreE
             let id = DeliveryId::stored(n.to_string());
             tx.insert_mail(&id, None, "sealed", at(1), expires_at).await
         }
+        Sweep::AuditLog => {
+            let insert = "
+                INSERT INTO audit_log VALUES ($1, $2, 'person', 'a', '', 'key.add', 'channel', 'a', '{}', '')";
+            tx.execute(insert, params![n.to_string(), expires_at]).await.map(drop)
+        }
         Sweep::IdempotencyKeys => {
             tx.claim_idempotency_key("POST /a", &n.to_string(), hash, "", expires_at).await.map(drop)
         }
@@ -159,6 +164,7 @@ const fn count(sweep: Sweep) -> &'static str {
         Sweep::PasswordResets => "SELECT COUNT(*) FROM password_resets",
         Sweep::PendingSignIns => "SELECT COUNT(*) FROM pending_sign_ins",
         Sweep::Mails => "SELECT COUNT(*) FROM mail_outbox",
+        Sweep::AuditLog => "SELECT COUNT(*) FROM audit_log",
         Sweep::Sessions => "SELECT COUNT(*) FROM sessions",
         Sweep::SessionChanges => "SELECT COUNT(*) FROM session_changes",
         Sweep::IdempotencyKeys => "SELECT COUNT(*) FROM idempotency_keys",

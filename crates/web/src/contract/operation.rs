@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use domain::Scope;
-use domain::operator_key::KeyRole;
+use domain::operator_key::OperatorRole;
 use domain::quota::Quota;
 use schemars::{Schema, SchemaGenerator};
 use serde_json::{Value, json};
@@ -85,7 +85,7 @@ pub enum Security {
     /// Client id and secret.
     Client,
     /// An operator key with this role.
-    Operator(KeyRole),
+    Operator(OperatorRole),
 }
 
 /// The content of a success.

@@ -7,7 +7,7 @@ use axum::handler::Handler;
 use axum::response::Response;
 use axum::routing::{self, MethodRouter};
 use domain::Scope;
-use domain::operator_key::KeyRole;
+use domain::operator_key::OperatorRole;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use super::operation::{Operation, Output, Section, Security, Summary};
@@ -195,14 +195,15 @@ impl DescribeInput for DropsClient {
 impl DescribeInput for Operator {
     fn describe(operation: &mut Operation) {
         let is_read = operation.method == "GET";
-        operation.security = Security::Operator(if is_read { KeyRole::Read } else { KeyRole::Write });
+        operation.security =
+            Security::Operator(if is_read { OperatorRole::Read } else { OperatorRole::Write });
         operation.may_refuse(&[401, 403, 429]);
     }
 }
 
 impl DescribeInput for Administrator {
     fn describe(operation: &mut Operation) {
-        operation.security = Security::Operator(KeyRole::Admin);
+        operation.security = Security::Operator(OperatorRole::Admin);
         operation.may_refuse(&[401, 403, 429]);
     }
 }

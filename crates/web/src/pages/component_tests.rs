@@ -71,7 +71,8 @@ fn every_component_names_what_belongs_together() {
 
 #[test]
 fn the_components_escape_what_they_show() {
-    let html = samples(Lang::En, Account::Person { name: HOSTILE, sign_out: "p" }, HOSTILE);
+    let html =
+        samples(Lang::En, Account::Person { name: HOSTILE, sign_out: "p", is_operator: false }, HOSTILE);
     assert!(!html.contains("<script>") && !html.contains("<img src=x") && !html.contains("\" onload"));
     let handlers =
         tags(&html).into_iter().filter(|tag| tag.contains(" onload=") && !tag.contains("&#34; onload="));
@@ -82,7 +83,8 @@ fn the_components_escape_what_they_show() {
 fn the_header_says_who_is_signed_in() {
     let signed_out = samples(Lang::En, Account::SignedOut, "x");
     assert!(signed_out.contains("href=\"/sign-in\">Sign in</a>") && !signed_out.contains("/sign-out"));
-    let person = samples(Lang::En, Account::Person { name: "Moon", sign_out: "proof" }, "x");
+    let person =
+        samples(Lang::En, Account::Person { name: "Moon", sign_out: "proof", is_operator: true }, "x");
     assert!(person.contains("<bdi class=\"line\">Moon</bdi>") && !person.contains("/sign-in\""));
     assert!(person.contains("name=\"csrf\" value=\"proof\""));
     let unknown = samples(Lang::En, Account::Unknown, "x");

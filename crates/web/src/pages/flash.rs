@@ -17,17 +17,20 @@ pub enum Flash {
     AccountDeleted,
     /// An application may do nothing any more.
     Withdrawn,
+    /// An operator's change is made.
+    Done,
 }
 
 impl Flash {
     /// Every notice.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::SignedOut,
         Self::PasswordChanged,
         Self::EmailChanged,
         Self::TwoFactorOff,
         Self::AccountDeleted,
         Self::Withdrawn,
+        Self::Done,
     ];
 
     /// The value of the cookie.
@@ -39,6 +42,7 @@ impl Flash {
             Self::TwoFactorOff => "two-factor-off",
             Self::AccountDeleted => "account-deleted",
             Self::Withdrawn => "withdrawn",
+            Self::Done => "done",
         }
     }
 
@@ -55,6 +59,7 @@ impl Flash {
             Self::EmailChanged => lang.pick("이메일을 바꿨습니다.", "Your e-mail address is changed."),
             Self::TwoFactorOff => lang.pick("2단계 인증을 껐습니다.", "The second step is off."),
             Self::AccountDeleted => lang.pick("계정을 삭제했습니다.", "Your account is deleted."),
+            Self::Done => lang.pick("처리했습니다.", "Done."),
             Self::Withdrawn => {
                 lang.pick("앱의 접근을 취소했습니다.", "The app can no longer access your account.")
             }

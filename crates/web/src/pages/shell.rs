@@ -38,6 +38,8 @@ pub enum Account<'a> {
         name: &'a str,
         /// The CSRF proof of the form that signs out.
         sign_out: &'a str,
+        /// Whether the person may use the operator pages.
+        is_operator: bool,
     },
 }
 
@@ -50,6 +52,8 @@ pub enum Area {
     Documentation,
     /// The applications that a person allows something.
     ConnectedApps,
+    /// The operator pages.
+    Operator,
 }
 
 /// A link of the navigation.
@@ -143,7 +147,7 @@ impl<'a> Shell<'a> {
     /// The name of the person who is signed in, and the proof of the form that signs out.
     pub fn person(&self) -> Option<(&'a str, &'a str)> {
         match self.account {
-            Account::Person { name, sign_out } => Some((name, sign_out)),
+            Account::Person { name, sign_out, .. } => Some((name, sign_out)),
             Account::SignedOut | Account::Unknown => None,
         }
     }
@@ -167,10 +171,14 @@ impl<'a> Shell<'a> {
             label: self.lang.pick("내 계정", "Your account"),
             is_here: false,
         };
-        vec![
+        let mut links = vec![
             account,
             link(Area::ConnectedApps, "/account/apps", self.lang.pick("연결된 앱", "Connected apps")),
-        ]
+        ];
+        if matches!(self.account, Account::Person { is_operator: true, .. }) {
+            links.push(link(Area::Operator, "/operator", self.lang.pick("운영", "Operation")));
+        }
+        links
     }
 
     /// The links of the footer.

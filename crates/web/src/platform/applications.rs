@@ -46,14 +46,13 @@ pub(crate) const PUT_ORGANIZATION: Summary =
 
 /// `PUT /platform/v1/organizations/{organizationId}`: creates or replaces an organization.
 pub async fn put_organization(
-    _: Operator,
-    State(web): State<Web>,
+    operator: Operator,
     PathId(id): PathId,
     Json(body): Json<PutOrganization>,
 ) -> Answer<()> {
     let organization_id = OrganizationId::parse("organizationId", &id)?;
     let PutOrganization { name, verified } = body;
-    web.service().put_organization(Organization { organization_id, name, verified }).await?;
+    operator.service().put_organization(Organization { organization_id, name, verified }).await?;
     Ok(NOTHING)
 }
 
@@ -132,8 +131,7 @@ pub(crate) const PUT: Summary =
 /// `PUT /platform/v1/applications/{clientId}`: creates, replaces or restores an application. The answer
 /// contains `clientSecret` if the application is new.
 pub async fn put(
-    _: Operator,
-    State(web): State<Web>,
+    operator: Operator,
     PathId(id): PathId,
     Json(body): Json<PutApplication>,
 ) -> Answer<MadeSecret> {
@@ -151,7 +149,7 @@ pub async fn put(
         presentation: Presentation { homepage, terms, privacy, logo_version: None },
         logo: logo.map_or(NewLogo::Removed, NewLogo::Replaced),
     };
-    let secret = web.service().put_application(record).await?;
+    let secret = operator.service().put_application(record).await?;
     Ok(Success(MadeSecret::new(client_id, secret.as_ref())))
 }
 
@@ -254,9 +252,9 @@ pub(crate) const RESTORE: Summary = Summary::new(
 
 /// `POST /platform/v1/applications/{clientId}/restore`: restores an application that was deleted because it
 /// was unused.
-pub async fn restore(_: Operator, State(web): State<Web>, PathId(id): PathId) -> Answer<()> {
+pub async fn restore(operator: Operator, PathId(id): PathId) -> Answer<()> {
     let client_id = ClientId::parse("clientId", &id)?;
-    web.service().restore_application(&client_id).await?;
+    operator.service().restore_application(&client_id).await?;
     Ok(NOTHING)
 }
 
@@ -320,9 +318,9 @@ pub(crate) const DELETE: Summary = Summary::new(
 );
 
 /// `DELETE /platform/v1/applications/{clientId}`: deletes an application and all its data for good.
-pub async fn delete(_: Operator, State(web): State<Web>, PathId(id): PathId) -> Answer<()> {
+pub async fn delete(operator: Operator, PathId(id): PathId) -> Answer<()> {
     let client_id = ClientId::parse("clientId", &id)?;
-    web.service().delete_application(&client_id).await?;
+    operator.service().delete_application(&client_id).await?;
     Ok(NOTHING)
 }
 
@@ -335,9 +333,9 @@ pub(crate) const DISABLE: Summary = Summary::new(
 
 /// `PUT /platform/v1/applications/{clientId}/disabled`: refuses the application's credentials until it is
 /// enabled, and ends its sessions.
-pub async fn disable(_: Operator, State(web): State<Web>, PathId(id): PathId) -> Answer<()> {
+pub async fn disable(operator: Operator, PathId(id): PathId) -> Answer<()> {
     let client_id = ClientId::parse("clientId", &id)?;
-    web.service().disable_application(&client_id).await?;
+    operator.service().disable_application(&client_id).await?;
     Ok(NOTHING)
 }
 
@@ -349,8 +347,8 @@ pub(crate) const ENABLE: Summary = Summary::new(
 .refuses(&[404]);
 
 /// `DELETE /platform/v1/applications/{clientId}/disabled`: accepts the application's credentials again.
-pub async fn enable(_: Operator, State(web): State<Web>, PathId(id): PathId) -> Answer<()> {
+pub async fn enable(operator: Operator, PathId(id): PathId) -> Answer<()> {
     let client_id = ClientId::parse("clientId", &id)?;
-    web.service().enable_application(&client_id).await?;
+    operator.service().enable_application(&client_id).await?;
     Ok(NOTHING)
 }

@@ -1,11 +1,9 @@
 //! Categories, as the platform reports them.
 
-use axum::extract::State;
 use domain::CategoryId;
 use domain::limits::NAME_CHARS_MAX;
 use domain::live::{Category, CategoryType};
 
-use crate::Web;
 use crate::caller::Operator;
 use crate::contract::Summary;
 use crate::envelope::{Answer, NOTHING};
@@ -42,13 +40,8 @@ impl PutCategory {
 pub(crate) const PUT: Summary = Summary::new("putCategory", "Make or replace a category", "카테고리 등록");
 
 /// `PUT /platform/v1/categories/{categoryId}`: creates or replaces a category.
-pub async fn put(
-    _: Operator,
-    State(web): State<Web>,
-    PathId(id): PathId,
-    Json(body): Json<PutCategory>,
-) -> Answer<()> {
+pub async fn put(operator: Operator, PathId(id): PathId, Json(body): Json<PutCategory>) -> Answer<()> {
     let category_id = CategoryId::parse("categoryId", &id)?;
-    web.service().put_category(body.category(category_id)).await?;
+    operator.service().put_category(body.category(category_id)).await?;
     Ok(NOTHING)
 }

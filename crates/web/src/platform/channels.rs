@@ -2,6 +2,7 @@
 
 use axum::extract::State;
 use domain::limits::{CREDENTIAL_BYTES_MAX, EMAIL_BYTES_MAX, NAME_CHARS_MAX};
+use domain::operator_key::OperatorRole;
 use domain::{ChannelId, Invalid, Rule, Timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -75,13 +76,12 @@ pub(crate) const PUT: Summary = Summary::new("putChannel", "Make or replace a ch
 /// `PUT /platform/v1/channels/{channelId}`: creates or replaces a channel. With login and password its person
 /// can sign in.
 pub async fn put(
-    _: Operator,
-    State(web): State<Web>,
+    operator: Operator,
     ChannelPath(channel_id): ChannelPath,
     Json(body): Json<PutChannel>,
 ) -> Answer<()> {
     let (record, credentials) = body.record(channel_id);
-    web.service().put_channel(record, credentials).await?;
+    operator.service().put_channel(record, credentials).await?;
     Ok(NOTHING)
 }
 
@@ -107,6 +107,8 @@ pub struct ChannelAnswer {
     created_date: String,
     /// Since when its person is barred, if so.
     barred_date: Option<String>,
+    /// What its person may do on the operator pages: `read`, `write` or `admin`; `null` for nothing.
+    operator_role: Option<&'static str>,
 }
 
 impl From<ChannelDetails> for ChannelAnswer {
@@ -121,6 +123,7 @@ impl From<ChannelDetails> for ChannelAnswer {
             login: details.login,
             created_date: details.created_at.rfc3339(),
             barred_date: details.barred_at.map(Timestamp::rfc3339),
+            operator_role: details.operator_role.map(OperatorRole::name),
         }
     }
 }
@@ -184,8 +187,8 @@ pub(crate) const DELETE: Summary =
     Summary::new("deleteChannel", "Delete a channel with what hangs on it", "채널 삭제");
 
 /// `DELETE /platform/v1/channels/{channelId}`: hides a channel at once, and deletes it with its data.
-pub async fn delete(_: Operator, State(web): State<Web>, ChannelPath(channel_id): ChannelPath) -> Answer<()> {
-    web.service().delete_channel(&channel_id).await?;
+pub async fn delete(operator: Operator, ChannelPath(channel_id): ChannelPath) -> Answer<()> {
+    operator.service().delete_channel(&channel_id).await?;
     Ok(NOTHING)
 }
 
@@ -195,8 +198,8 @@ pub(crate) const BAR: Summary =
 
 /// `PUT /platform/v1/channels/{channelId}/bar`: its person cannot sign in, and the person's tokens, browser
 /// sessions and socket sessions end.
-pub async fn bar(_: Operator, State(web): State<Web>, ChannelPath(channel_id): ChannelPath) -> Answer<()> {
-    web.service().bar_channel(&channel_id).await?;
+pub async fn bar(operator: Operator, ChannelPath(channel_id): ChannelPath) -> Answer<()> {
+    operator.service().bar_channel(&channel_id).await?;
     Ok(NOTHING)
 }
 
@@ -205,8 +208,8 @@ pub(crate) const UNBAR: Summary =
         .refuses(&[404]);
 
 /// `DELETE /platform/v1/channels/{channelId}/bar`: its person can sign in again.
-pub async fn unbar(_: Operator, State(web): State<Web>, ChannelPath(channel_id): ChannelPath) -> Answer<()> {
-    web.service().unbar_channel(&channel_id).await?;
+pub async fn unbar(operator: Operator, ChannelPath(channel_id): ChannelPath) -> Answer<()> {
+    operator.service().unbar_channel(&channel_id).await?;
     Ok(NOTHING)
 }
 
@@ -230,12 +233,12 @@ pub(crate) const RESET_PASSWORD: Summary = Summary::new(
 /// `POST /platform/v1/channels/{channelId}/password-reset`: a link for the person of a channel. The password
 /// and the browser sessions stay until the person uses the link.
 pub async fn reset_password(
-    _: Operator,
+    operator: Operator,
     State(web): State<Web>,
     ChannelPath(channel_id): ChannelPath,
 ) -> Answer<PasswordReset> {
     let page = web.reset_page();
-    let issued = web.service().issue_password_reset(&channel_id, &page).await?;
+    let issued = operator.service().issue_password_reset(&channel_id, &page).await?;
     Ok(Success(PasswordReset { link: issued.link, expires_date: issued.expires_at.rfc3339() }))
 }
 
@@ -246,11 +249,11 @@ pub(crate) const REMOVE_TWO_FACTOR: Summary =
 /// `DELETE /platform/v1/channels/{channelId}/two-factor`: for a person who lost the device and the recovery
 /// codes.
 pub async fn remove_two_factor(
-    _: Operator,
+    operator: Operator,
     State(web): State<Web>,
     ChannelPath(channel_id): ChannelPath,
 ) -> Answer<()> {
-    web.service().remove_two_factor(&channel_id, web.config().language).await?;
+    operator.service().remove_two_factor(&channel_id, web.config().language).await?;
     Ok(NOTHING)
 }
 
@@ -259,11 +262,7 @@ pub(crate) const SIGN_OUT: Summary =
         .refuses(&[404]);
 
 /// `DELETE /platform/v1/channels/{channelId}/browser-sessions`: signs its person out of every browser.
-pub async fn sign_out(
-    _: Operator,
-    State(web): State<Web>,
-    ChannelPath(channel_id): ChannelPath,
-) -> Answer<()> {
-    web.service().end_browser_sessions(&channel_id).await?;
+pub async fn sign_out(operator: Operator, ChannelPath(channel_id): ChannelPath) -> Answer<()> {
+    operator.service().end_browser_sessions(&channel_id).await?;
     Ok(NOTHING)
 }

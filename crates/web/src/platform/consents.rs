@@ -1,6 +1,6 @@
 //! Consents of users, withdrawn by the platform.
 
-use axum::extract::{FromRequestParts, RawPathParams, State};
+use axum::extract::{FromRequestParts, RawPathParams};
 use domain::refusal::Resource;
 use domain::{ChannelId, ClientId, Refusal};
 use http::request::Parts;
@@ -39,11 +39,7 @@ pub(crate) const WITHDRAW: Summary =
     Summary::new("withdrawConsent", "Withdraw a consent", "동의 철회").refuses(&[404]);
 
 /// `DELETE /platform/v1/consents/{clientId}/{channelId}`: revokes the tokens, and sends SYSTEM `revoked`.
-pub async fn withdraw(
-    _: Operator,
-    State(web): State<Web>,
-    ConsentPath(client_id, channel_id): ConsentPath,
-) -> Answer<()> {
-    web.service().withdraw_consent(&client_id, &channel_id).await?;
+pub async fn withdraw(operator: Operator, ConsentPath(client_id, channel_id): ConsentPath) -> Answer<()> {
+    operator.service().withdraw_consent(&client_id, &channel_id).await?;
     Ok(NOTHING)
 }

@@ -64,15 +64,14 @@ pub(crate) const PUT_CAMPAIGN: Summary =
 /// `PUT /platform/v1/drops/campaigns/{campaignId}`: creates or replaces a campaign. A reward that is omitted
 /// can no longer be claimed.
 pub async fn put_campaign(
-    _: Operator,
-    State(web): State<Web>,
+    operator: Operator,
     PathId(id): PathId,
     Json(body): Json<PutCampaign>,
 ) -> Answer<()> {
     let campaign_id = CampaignId::parse("campaignId", &id)?;
     let PutCampaign { name, organization_id, category_id, period, channels, rewards } = body;
     let campaign = Campaign { campaign_id, name, organization_id, category_id, period, channels, rewards };
-    web.service().put_campaign(campaign).await?;
+    operator.service().put_campaign(campaign).await?;
     Ok(NOTHING)
 }
 

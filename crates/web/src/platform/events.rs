@@ -10,7 +10,7 @@ use std::convert::Infallible;
 use std::pin::Pin;
 use std::time::Duration;
 
-use axum::extract::{FromRequest, Request, State};
+use axum::extract::{FromRequest, Request};
 use domain::{CategoryId, ChannelId, Invalid, Language, Refusal};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -96,12 +96,8 @@ pub(crate) const REPORT: Summary =
 /// their order, and a refused line does not affect the others. When the store fails, the lines from there on
 /// are refused: with 503 if its disk is full, with 429 if other transactions block for too long, else with
 /// 500. If no line was accepted before, the whole request is refused.
-pub async fn report(
-    _: Operator,
-    State(web): State<Web>,
-    Spoken(language): Spoken,
-    Upload(body): Upload,
-) -> Answer<Tally> {
+pub async fn report(operator: Operator, Spoken(language): Spoken, Upload(body): Upload) -> Answer<Tally> {
+    let service = operator.service();
     let mut lines = Lines::new(body, CHUNK_DEADLINE);
     let mut waiting: VecDeque<Numbered> = VecDeque::with_capacity(LINES_USUAL);
     let mut running: Option<Running> = None;
@@ -112,9 +108,9 @@ pub async fn report(
             tally.add(waiting.drain(..).map(|line| lost(line, refusal)), language);
         } else if running.is_none() && !waiting.is_empty() {
             let next = waiting.iter().map(|(_, line)| line.as_ref().ok());
-            let length = web.service().batch_length(next);
+            let length = service.batch_length(next);
             let batch = waiting.drain(..length).collect();
-            running = Some(Box::pin(run(web.service().clone(), batch)));
+            running = Some(Box::pin(run(service.clone(), batch)));
         }
         tokio::select! {
             biased;
@@ -125,7 +121,7 @@ pub async fn report(
                         return Err(error.into());
                     }
                     if !matches!(error, service::Error::Refused(_)) {
-                        web.service().log_failure("the store failed in the middle of a bulk request", &error);
+                        service.log_failure("the store failed in the middle of a bulk request", &error);
                     }
                     lost_to = Some(error.refusal());
                 }

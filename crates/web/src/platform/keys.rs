@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use domain::limits::NAME_CHARS_MAX;
-use domain::operator_key::KeyRole;
+use domain::operator_key::OperatorRole;
 use domain::secret::OperatorKey;
 use domain::{Invalid, OperatorKeyId, Rule, Timestamp};
 use schemars::JsonSchema;
@@ -69,14 +69,15 @@ impl MadeOperatorKey {
 #[derive(Debug)]
 pub struct NewOperatorKey {
     name: String,
-    role: KeyRole,
+    role: OperatorRole,
 }
 
 impl Body for NewOperatorKey {
     fn form() -> impl JsonForm<Out = Self> {
-        let role =
-            |name: &str| KeyRole::from_name(name).ok_or(Invalid::new("role", Rule::OneOf(&KeyRole::NAMES)));
-        let roles = text().one_of(&KeyRole::NAMES);
+        let role = |name: &str| {
+            OperatorRole::from_name(name).ok_or(Invalid::new("role", Rule::OneOf(&OperatorRole::NAMES)))
+        };
+        let roles = text().one_of(&OperatorRole::NAMES);
         record!(Self {
             name: required("name", chars(1, NAME_CHARS_MAX).about("Who or what uses it.")),
             role: required("role", roles.parsed(role)),
@@ -89,13 +90,12 @@ pub(crate) const ADD: Summary =
 
 /// `POST /platform/v1/keys`: makes a key. 404 for a repeated `Idempotency-Key` whose key was revoked.
 pub async fn add(
-    _: Administrator,
-    State(web): State<Web>,
+    admin: Administrator,
     key: KeyHeader,
     JsonText(body, text): JsonText<NewOperatorKey>,
 ) -> Answer<MadeOperatorKey> {
     let NewOperatorKey { name, role } = body;
-    let (details, made) = web.service().add_operator_key(name, role, key.bind(&text)?).await?;
+    let (details, made) = admin.service().add_operator_key(name, role, key.bind(&text)?).await?;
     Ok(Success(MadeOperatorKey::new(details, &made)))
 }
 
@@ -116,7 +116,7 @@ pub(crate) const REVOKE: Summary =
     Summary::new("revokeOperatorKey", "Revoke an operator key at once", "운영자 키 폐기");
 
 /// `DELETE /platform/v1/keys/{keyId}`: revokes a key. The next call with it is refused, on every node.
-pub async fn revoke(_: Administrator, State(web): State<Web>, PathId(id): PathId) -> Answer<()> {
-    web.service().revoke_operator_key(&OperatorKeyId::parse("keyId", &id)?).await?;
+pub async fn revoke(admin: Administrator, PathId(id): PathId) -> Answer<()> {
+    admin.service().revoke_operator_key(&OperatorKeyId::parse("keyId", &id)?).await?;
     Ok(NOTHING)
 }

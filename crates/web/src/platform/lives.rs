@@ -60,11 +60,10 @@ pub(crate) const REISSUE_STREAM_KEY: Summary =
 /// `POST /platform/v1/channels/{channelId}/stream-key`: replaces the stream key. The key is the streamer's
 /// secret, so the answer does not contain it.
 pub async fn reissue_stream_key(
-    _: Operator,
-    State(web): State<Web>,
+    operator: Operator,
     ChannelPath(channel): ChannelPath,
     key: KeyHeader,
 ) -> Answer<()> {
-    web.service().reissue_stream_key(&channel, key.bind("")?).await?;
+    operator.service().reissue_stream_key(&channel, key.bind("")?).await?;
     Ok(NOTHING)
 }

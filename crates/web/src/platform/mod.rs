@@ -2,6 +2,7 @@
 //! credentials of applications are refused.
 
 pub mod applications;
+pub mod audit_log;
 pub mod categories;
 pub mod channel_events;
 pub mod channels;
@@ -11,6 +12,7 @@ pub mod events;
 pub mod keys;
 mod lines;
 pub mod lives;
+pub mod operators;
 pub mod organizations;
 pub mod relations;
 pub mod secrets;

@@ -57,8 +57,8 @@ pub(crate) const DISABLE: Summary =
         .refuses(&[404]);
 
 /// `PUT /platform/v1/organizations/{organizationId}/disabled`: counts as unverified until it is enabled.
-pub async fn disable(_: Operator, State(web): State<Web>, PathId(id): PathId) -> Answer<()> {
-    web.service().disable_organization(&OrganizationId::parse("organizationId", &id)?).await?;
+pub async fn disable(operator: Operator, PathId(id): PathId) -> Answer<()> {
+    operator.service().disable_organization(&OrganizationId::parse("organizationId", &id)?).await?;
     Ok(NOTHING)
 }
 
@@ -67,8 +67,8 @@ pub(crate) const ENABLE: Summary =
         .refuses(&[404]);
 
 /// `DELETE /platform/v1/organizations/{organizationId}/disabled`: counts as verified again, if it was before.
-pub async fn enable(_: Operator, State(web): State<Web>, PathId(id): PathId) -> Answer<()> {
-    web.service().enable_organization(&OrganizationId::parse("organizationId", &id)?).await?;
+pub async fn enable(operator: Operator, PathId(id): PathId) -> Answer<()> {
+    operator.service().enable_organization(&OrganizationId::parse("organizationId", &id)?).await?;
     Ok(NOTHING)
 }
 
@@ -79,8 +79,8 @@ pub(crate) const DELETE: Summary = Summary::new(
 );
 
 /// `DELETE /platform/v1/organizations/{organizationId}`: deletes one without applications and campaigns.
-pub async fn delete(_: Operator, State(web): State<Web>, PathId(id): PathId) -> Answer<()> {
-    web.service().delete_organization(&OrganizationId::parse("organizationId", &id)?).await?;
+pub async fn delete(operator: Operator, PathId(id): PathId) -> Answer<()> {
+    operator.service().delete_organization(&OrganizationId::parse("organizationId", &id)?).await?;
     Ok(NOTHING)
 }
 
@@ -138,8 +138,8 @@ pub(crate) const DISABLE_CAMPAIGN: Summary =
 
 /// `PUT /platform/v1/drops/campaigns/{campaignId}/disabled`: no rewards can be claimed and no minutes count
 /// until it is enabled.
-pub async fn disable_campaign(_: Operator, State(web): State<Web>, PathId(id): PathId) -> Answer<()> {
-    web.service().disable_campaign(&CampaignId::parse("campaignId", &id)?).await?;
+pub async fn disable_campaign(operator: Operator, PathId(id): PathId) -> Answer<()> {
+    operator.service().disable_campaign(&CampaignId::parse("campaignId", &id)?).await?;
     Ok(NOTHING)
 }
 
@@ -147,8 +147,8 @@ pub(crate) const ENABLE_CAMPAIGN: Summary =
     Summary::new("enableCampaign", "Let a campaign go on", "캠페인 사용 재개").refuses(&[404]);
 
 /// `DELETE /platform/v1/drops/campaigns/{campaignId}/disabled`: continues the campaign.
-pub async fn enable_campaign(_: Operator, State(web): State<Web>, PathId(id): PathId) -> Answer<()> {
-    web.service().enable_campaign(&CampaignId::parse("campaignId", &id)?).await?;
+pub async fn enable_campaign(operator: Operator, PathId(id): PathId) -> Answer<()> {
+    operator.service().enable_campaign(&CampaignId::parse("campaignId", &id)?).await?;
     Ok(NOTHING)
 }
 
@@ -156,7 +156,7 @@ pub(crate) const DELETE_CAMPAIGN: Summary =
     Summary::new("deleteCampaign", "Delete a campaign of which nothing was claimed", "캠페인 삭제");
 
 /// `DELETE /platform/v1/drops/campaigns/{campaignId}`: deletes a campaign without claims.
-pub async fn delete_campaign(_: Operator, State(web): State<Web>, PathId(id): PathId) -> Answer<()> {
-    web.service().delete_campaign(&CampaignId::parse("campaignId", &id)?).await?;
+pub async fn delete_campaign(operator: Operator, PathId(id): PathId) -> Answer<()> {
+    operator.service().delete_campaign(&CampaignId::parse("campaignId", &id)?).await?;
     Ok(NOTHING)
 }

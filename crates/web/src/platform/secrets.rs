@@ -23,14 +23,9 @@ pub(crate) const ADD: Summary =
         .refuses(&[404]);
 
 /// `POST /platform/v1/applications/{clientId}/secrets`: adds a secret. The others stay valid.
-pub async fn add(
-    _: Operator,
-    State(web): State<Web>,
-    PathId(id): PathId,
-    key: KeyHeader,
-) -> Answer<MadeSecret> {
+pub async fn add(operator: Operator, PathId(id): PathId, key: KeyHeader) -> Answer<MadeSecret> {
     let client_id = ClientId::parse("clientId", &id)?;
-    let secret = web.service().add_secret(&client_id, key.bind("")?).await?;
+    let secret = operator.service().add_secret(&client_id, key.bind("")?).await?;
     Ok(Success(MadeSecret::new(client_id, Some(&secret))))
 }
 
@@ -102,13 +97,12 @@ pub(crate) const PUT: Summary = Summary::new(
 /// `PUT /platform/v1/applications/{clientId}/secrets/{secretId}`: sets or removes the expiry date of a
 /// secret.
 pub async fn put(
-    _: Operator,
-    State(web): State<Web>,
+    operator: Operator,
     path: ApplicationSecretPath,
     Json(SecretExpiry(expires_at)): Json<SecretExpiry>,
 ) -> Answer<()> {
     let ApplicationSecretPath(client_id, secret_id) = path;
-    web.service().time_secret(&client_id, &secret_id, expires_at).await?;
+    operator.service().time_secret(&client_id, &secret_id, expires_at).await?;
     Ok(NOTHING)
 }
 
@@ -121,9 +115,9 @@ pub(crate) const DELETE: Summary = Summary::new(
 
 /// `DELETE /platform/v1/applications/{clientId}/secrets/{secretId}`: deletes a secret. Its session URLs
 /// become invalid, and the sessions opened with it end.
-pub async fn delete(_: Operator, State(web): State<Web>, path: ApplicationSecretPath) -> Answer<()> {
+pub async fn delete(operator: Operator, path: ApplicationSecretPath) -> Answer<()> {
     let ApplicationSecretPath(client_id, secret_id) = path;
-    web.service().delete_secret(&client_id, &secret_id).await?;
+    operator.service().delete_secret(&client_id, &secret_id).await?;
     Ok(NOTHING)
 }
 

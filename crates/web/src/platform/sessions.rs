@@ -116,8 +116,8 @@ pub(crate) const EVICT: Summary =
 
 /// `DELETE /platform/v1/sessions/{sessionKey}`: ends a session with the reason `evicted`. The session's node
 /// does so at once if it answers this request, else within two seconds.
-pub async fn evict(_: Operator, State(web): State<Web>, PathId(id): PathId) -> Answer<()> {
+pub async fn evict(operator: Operator, PathId(id): PathId) -> Answer<()> {
     let key = SessionKey::parse("sessionKey", &id)?;
-    web.service().evict_session(&key).await?;
+    operator.service().evict_session(&key).await?;
     Ok(NOTHING)
 }

@@ -126,13 +126,13 @@ pub(crate) const PUT: Summary =
 /// `PUT /platform/v1/applications/{clientId}/webhook`: creates, replaces, enables or disables the webhook of
 /// an application. The answer contains `secret` if the webhook is new.
 pub async fn put(
-    _: Operator,
-    State(web): State<Web>,
+    operator: Operator,
     PathId(id): PathId,
     Json(body): Json<PutWebhook>,
 ) -> Answer<MadeWebhook> {
     let client_id = ClientId::parse("clientId", &id)?;
-    let (details, secret) = web.service().put_webhook(&client_id, body.url.as_deref(), body.enabled).await?;
+    let (details, secret) =
+        operator.service().put_webhook(&client_id, body.url.as_deref(), body.enabled).await?;
     let secret = secret.map(|secret| secret.expose().to_owned());
     Ok(Success(MadeWebhook { webhook: WebhookAnswer::new(client_id, details), secret }))
 }
@@ -154,8 +154,8 @@ pub(crate) const DELETE: Summary =
 
 /// `DELETE /platform/v1/applications/{clientId}/webhook`: deletes the webhook with its secrets and its
 /// messages.
-pub async fn delete(_: Operator, State(web): State<Web>, PathId(id): PathId) -> Answer<()> {
-    web.service().delete_webhook(&ClientId::parse("clientId", &id)?).await?;
+pub async fn delete(operator: Operator, PathId(id): PathId) -> Answer<()> {
+    operator.service().delete_webhook(&ClientId::parse("clientId", &id)?).await?;
     Ok(NOTHING)
 }
 
@@ -232,8 +232,7 @@ pub(crate) const ADD_SECRET: Summary =
 /// `POST /platform/v1/applications/{clientId}/webhook/secrets`: adds a secret, which signs when it is
 /// activated, or after a day. Until then the old one signs.
 pub async fn add_secret(
-    _: Operator,
-    State(web): State<Web>,
+    operator: Operator,
     PathId(id): PathId,
     key: KeyHeader,
     OptionalJson(AddSecret(given)): OptionalJson<AddSecret>,
@@ -242,7 +241,7 @@ pub async fn add_secret(
     // A key stands for the same secret brought along, however the body was spelled.
     let hash = given.as_ref().map(WebhookSecret::hash);
     let key = key.bind(hash.as_ref().map_or("", SecretHash::as_str))?;
-    let (details, secret) = web.service().add_webhook_secret(&client_id, given, key).await?;
+    let (details, secret) = operator.service().add_webhook_secret(&client_id, given, key).await?;
     Ok(Success(MadeWebhookSecret { details: details.into(), secret: secret.expose().to_owned() }))
 }
 
@@ -261,9 +260,9 @@ pub(crate) const ACTIVATE_SECRET: Summary =
 
 /// `POST /platform/v1/applications/{clientId}/webhook/secrets/{secretId}/activate`: it signs from now on; the
 /// one before is kept for a day, and can be activated in its turn.
-pub async fn activate_secret(_: Operator, State(web): State<Web>, path: SecretPath) -> Answer<Secrets> {
+pub async fn activate_secret(operator: Operator, path: SecretPath) -> Answer<Secrets> {
     let SecretPath(client_id, secret_id) = path;
-    Ok(Success(web.service().activate_webhook_secret(&client_id, &secret_id).await?.into()))
+    Ok(Success(operator.service().activate_webhook_secret(&client_id, &secret_id).await?.into()))
 }
 
 pub(crate) const DELETE_SECRET: Summary =
@@ -272,9 +271,9 @@ pub(crate) const DELETE_SECRET: Summary =
 
 /// `DELETE /platform/v1/applications/{clientId}/webhook/secrets/{secretId}`: deletes a secret that does not
 /// sign.
-pub async fn delete_secret(_: Operator, State(web): State<Web>, path: SecretPath) -> Answer<()> {
+pub async fn delete_secret(operator: Operator, path: SecretPath) -> Answer<()> {
     let SecretPath(client_id, secret_id) = path;
-    web.service().delete_webhook_secret(&client_id, &secret_id).await?;
+    operator.service().delete_webhook_secret(&client_id, &secret_id).await?;
     Ok(NOTHING)
 }
 
@@ -434,9 +433,9 @@ pub(crate) const RESEND: Summary =
 
 /// `POST /platform/v1/applications/{clientId}/webhook/deliveries/{messageId}/resend`: sends a message again
 /// in any state, with the whole schedule of retries.
-pub async fn resend(_: Operator, State(web): State<Web>, path: DeliveryPath) -> Answer<DeliverySheetAnswer> {
+pub async fn resend(operator: Operator, path: DeliveryPath) -> Answer<DeliverySheetAnswer> {
     let DeliveryPath(client_id, message_id) = path;
-    Ok(Success(web.service().resend_delivery(&client_id, &message_id).await?.into()))
+    Ok(Success(operator.service().resend_delivery(&client_id, &message_id).await?.into()))
 }
 
 /// The messages to send again.
@@ -475,14 +474,13 @@ pub(crate) const RESEND_WINDOW: Summary =
 /// `POST /platform/v1/applications/{clientId}/webhook/resend`: sends the messages of a time window again,
 /// oldest first. Without a state in the request these are the dead letters.
 pub async fn resend_window(
-    _: Operator,
-    State(web): State<Web>,
+    operator: Operator,
     PathId(id): PathId,
     Json(window): Json<ResendWindow>,
 ) -> Answer<Resent> {
     let client_id = ClientId::parse("clientId", &id)?;
     let ResendWindow { from, to, state } = window;
-    let sent = web.service().resend_deliveries(&client_id, state, from, to).await?;
+    let sent = operator.service().resend_deliveries(&client_id, state, from, to).await?;
     Ok(Success(Resent { resent_count: sent.messages, complete: sent.all }))
 }
 

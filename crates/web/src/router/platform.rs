@@ -3,8 +3,8 @@
 use crate::contract::Section;
 use crate::contract::routes::{Routes, delete, get, post, put};
 use crate::platform::{
-    applications, categories, channel_events, channels, consents, drops, events, keys, lives, organizations,
-    relations, secrets, sessions, watching, webhooks,
+    applications, audit_log, categories, channel_events, channels, consents, drops, events, keys, lives,
+    operators, organizations, relations, secrets, sessions, watching, webhooks,
 };
 
 const SECTION: Section = Section {
@@ -18,11 +18,13 @@ pub(crate) fn platform() -> Routes {
     key().and(application()).and(webhook()).and(session()).and(channel()).and(drops_and_bulk())
 }
 
-/// Operator keys.
+/// Operator keys, operators and the audit log.
 fn key() -> Routes {
     Routes::of(&SECTION)
         .route("/platform/v1/keys", post(keys::add, keys::ADD).get(keys::list, keys::LIST))
         .route("/platform/v1/keys/{keyId}", delete(keys::revoke, keys::REVOKE))
+        .route("/platform/v1/operators", get(operators::list, operators::LIST))
+        .route("/platform/v1/audit-log", get(audit_log::list, audit_log::LIST))
 }
 
 /// Organizations and applications.
@@ -136,6 +138,10 @@ fn channel() -> Routes {
         .route(
             "/platform/v1/channels/{channelId}/password-reset",
             post(channels::reset_password, channels::RESET_PASSWORD),
+        )
+        .route(
+            "/platform/v1/channels/{channelId}/operator-role",
+            put(operators::put, operators::PUT).delete(operators::delete, operators::DELETE),
         )
         .route(
             "/platform/v1/channels/{channelId}/two-factor",

@@ -104,8 +104,11 @@ fn query(method: &str, path: &str) -> &'static str {
             | "/platform/v1/applications/{clientId}/webhook/deliveries"
             | "/platform/v1/sessions"
             | "/platform/v1/channels"
+            | "/platform/v1/operators"
             | "/platform/v1/drops/campaigns",
         ) => "size=20",
+        // Entries of other requests come in an order of their own.
+        ("GET", "/platform/v1/audit-log") => "subject=nothing",
         // All keys on one page: those of one millisecond have a random order.
         ("GET", "/platform/v1/keys") => "size=100",
         ("POST", path) if path.starts_with("/open/v1/sessions/events/") => "sessionKey={sessionKey}",
@@ -244,6 +247,7 @@ impl Endpoint {
                 "campaignName": "다음 항해", "organizationId": "publisher", "categoryId": "star-voyage",
                 "rewards": [{ "rewardId": "compass", "rewardName": "나침반" }],
             }),
+            "/platform/v1/channels/{channelId}/operator-role" if self.reads_body => json!({ "role": "read" }),
             "/platform/v1/keys" => json!({ "name": "support", "role": "read" }),
             WEBHOOK if self.reads_body => json!({}),
             WEBHOOK_RESEND => json!({ "from": "2026-07-01T00:00:00Z", "to": "2026-07-02T00:00:00Z" }),

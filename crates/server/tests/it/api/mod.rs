@@ -2,6 +2,7 @@
 
 mod accounts;
 mod applications;
+mod audit_log;
 mod authorization;
 mod barred;
 mod blind_messages;
@@ -24,6 +25,7 @@ mod lists;
 mod lives;
 mod notices;
 mod operator_keys;
+mod operators;
 mod platform;
 mod profiles;
 mod quotas;

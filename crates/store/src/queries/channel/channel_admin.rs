@@ -1,10 +1,14 @@
 //! Channels, listed, barred and unbarred by the operator.
 
+use domain::operator_key::OperatorRole;
 use domain::{ChannelId, ClientId, Timestamp};
 
 use crate::queries::columns::{Select, columns, sql};
 use crate::queries::credential_changes::Dependency;
 use crate::{StoreError, Tx, Value, params};
+
+/// Sorts behind every character of a name.
+const BEHIND_NAMES: char = '\u{10FFFF}';
 
 macro_rules! details_sql {
     ($condition:literal) => {
@@ -12,6 +16,7 @@ macro_rules! details_sql {
             "SELECT ",
             ChannelDetails::COLUMNS,
             " FROM channels c LEFT JOIN people p ON p.channel_id = c.channel_id
+             LEFT JOIN operators o ON o.channel_id = c.channel_id
              WHERE c.deleted_at IS NULL AND ",
             $condition
         )
@@ -21,6 +26,10 @@ macro_rules! details_sql {
 const ONE: &str = details_sql!("c.channel_id = $1");
 const ALL: &str = details_sql!("c.channel_id > $1 ORDER BY c.channel_id LIMIT $2");
 const NAMED: &str = details_sql!("c.channel_id > $1 AND c.channel_name = $3 ORDER BY c.channel_id LIMIT $2");
+const NAME_BEGINS: &str = details_sql!(
+    "(c.channel_name, c.channel_id) > ($1, $2) AND c.channel_name < $3
+     ORDER BY c.channel_name, c.channel_id LIMIT $4"
+);
 const WITH_LOGIN: &str = details_sql!("c.channel_id > $1 AND p.login = $3 ORDER BY c.channel_id LIMIT $2");
 const BARRED: &str =
     details_sql!("c.channel_id > $1 AND c.barred_at IS NOT NULL ORDER BY c.channel_id LIMIT $2");
@@ -53,6 +62,8 @@ pub struct ChannelDetails {
     pub barred_at: Option<Timestamp>,
     /// What its person signs in with.
     pub login: Option<String>,
+    /// What its person may do on the operator pages.
+    pub operator_role: Option<OperatorRole>,
 }
 
 columns!(ChannelDetails {
@@ -65,6 +76,7 @@ columns!(ChannelDetails {
     created_at: "c.created_at",
     barred_at: "c.barred_at",
     login: "p.login",
+    operator_role: "o.role",
 });
 
 /// The filter of a list of channels.
@@ -105,6 +117,18 @@ impl Tx {
         let mut values: Vec<Value<'_>> = vec![after.into(), size.into()];
         values.extend(wanted.map(Value::from));
         self.fetch_all(sql, &values).await
+    }
+
+    /// Up to `size` channels whose name begins with `prefix`, behind `after`, a name and an id.
+    pub async fn channels_by_name(
+        &mut self,
+        prefix: &str,
+        after: Option<&(String, ChannelId)>,
+        size: i64,
+    ) -> Result<Vec<ChannelDetails>, StoreError> {
+        let until = format!("{prefix}{BEHIND_NAMES}");
+        let (name, id) = after.map_or((prefix, ""), |(name, id)| (name, id.as_str()));
+        self.fetch_all(NAME_BEGINS, params![name, id, until, size]).await
     }
 
     /// Bars the person of a channel, and locks the channel: `false` if there is none.

@@ -4,5 +4,6 @@ pub mod due;
 pub mod expire;
 pub mod locks;
 pub mod nodes;
+pub mod overview;
 pub mod store_origin;
 pub mod sweeps;

@@ -5,7 +5,7 @@ use domain::{NodeId, Timestamp};
 use crate::{StoreError, Tx, params};
 
 const REGISTER: &str = "
-    INSERT INTO nodes (node_id, seen_at, roles, session_base, started_at) VALUES ($1, $2, $3, $4, $5)
+    INSERT INTO nodes (node_id, seen_at, roles, session_base, started_at, version) VALUES ($1, $2, $3, $4, $5, $6)
     ON CONFLICT (node_id) DO UPDATE SET seen_at = excluded.seen_at, session_base = excluded.session_base";
 
 /// Two heartbeats of a node may be written in another order than they read the clock.
@@ -34,13 +34,16 @@ pub struct NodeRecord {
     pub session_base: Option<String>,
     /// When it started.
     pub started_at: Timestamp,
+    /// The version of its program.
+    pub version: String,
 }
 
 impl Tx {
     /// Adds a node to the list.
     pub async fn register_node(&mut self, node: &NodeRecord, now: Timestamp) -> Result<(), StoreError> {
-        let NodeRecord { node_id, roles, session_base, started_at } = node;
-        self.execute(REGISTER, params![node_id, now, roles, session_base, *started_at]).await?;
+        let NodeRecord { node_id, roles, session_base, started_at, version } = node;
+        let values = params![node_id, now, roles, session_base, *started_at, version];
+        self.execute(REGISTER, values).await?;
         Ok(())
     }
 

@@ -35,6 +35,7 @@ const BROWSER_SESSIONS: &str = sweep_sql!("browser_sessions", "token_hash", "exp
 const PASSWORD_RESETS: &str = sweep_sql!("password_resets", "token_hash", "expires_at");
 const PENDING_SIGN_INS: &str = sweep_sql!("pending_sign_ins", "token_hash", "expires_at");
 const MAILS: &str = sweep_sql!("mail_outbox", "mail_id", "expires_at");
+const AUDIT_LOG: &str = sweep_sql!("audit_log", "entry_id", "created_at");
 const SESSIONS: &str = sweep_sql!("sessions", "session_key", "disconnected_at");
 /// The change logs of sessions that ended within a day (864e5 ms) before `$1`. Older ones were swept, or are
 /// deleted with their session. A search through 90 days of sessions would cost too much.
@@ -106,6 +107,8 @@ pub enum Sweep {
     PendingSignIns,
     /// Messages to the mail hook, by their expiry.
     Mails,
+    /// Entries of the audit log, by their time.
+    AuditLog,
     /// Sessions, by their end.
     Sessions,
     /// The change logs of sessions, by the session's end.
@@ -136,7 +139,7 @@ pub enum Sweep {
 
 impl Sweep {
     /// All of them.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 23] = [
         Self::Codes,
         Self::AccessTokens,
         Self::RefreshTokens,
@@ -146,6 +149,7 @@ impl Sweep {
         Self::PasswordResets,
         Self::PendingSignIns,
         Self::Mails,
+        Self::AuditLog,
         Self::Sessions,
         Self::SessionChanges,
         Self::IdempotencyKeys,
@@ -172,6 +176,7 @@ impl Sweep {
             Self::PasswordResets => PASSWORD_RESETS,
             Self::PendingSignIns => PENDING_SIGN_INS,
             Self::Mails => MAILS,
+            Self::AuditLog => AUDIT_LOG,
             Self::Sessions => SESSIONS,
             Self::SessionChanges => SESSION_CHANGES,
             Self::IdempotencyKeys => IDEMPOTENCY_KEYS,

@@ -15,6 +15,10 @@ const ENABLE: &str = "
     UPDATE applications SET disabled_at = NULL
     WHERE client_id = $1 AND purging = FALSE AND (deleted_at IS NULL OR deleted_at > $2)";
 
+const SET_QUOTA: &str = "
+    UPDATE applications SET quota = $2
+    WHERE client_id = $1 AND purging = FALSE AND (deleted_at IS NULL OR deleted_at > $3)";
+
 const BEGIN_PURGE_OF_ONE: &str = "
     UPDATE applications SET deleted_at = COALESCE(deleted_at, $2), purging = TRUE
     WHERE client_id = $1 AND purging = FALSE";
@@ -56,6 +60,18 @@ impl Tx {
     ) -> Result<bool, StoreError> {
         self.credentials_changed(Dependency::Application(client_id));
         Ok(self.execute(ENABLE, params![client_id, irrecoverable_since]).await? > 0)
+    }
+
+    /// Lets quotas hold for an application, or not: `false` if there is none, or it was deleted at
+    /// `irrecoverable_since` or before.
+    pub async fn set_application_quota(
+        &mut self,
+        client_id: &ClientId,
+        quota: bool,
+        irrecoverable_since: Timestamp,
+    ) -> Result<bool, StoreError> {
+        self.credentials_changed(Dependency::Application(client_id));
+        Ok(self.execute(SET_QUOTA, params![client_id, quota, irrecoverable_since]).await? > 0)
     }
 
     /// Begins the purge of an application, used or not: `false` if there is none. Its credentials are invalid

@@ -1,5 +1,6 @@
 //! Browsers that are signed in on the consent pages.
 
+use domain::operator_key::OperatorRole;
 use domain::secret::SecretHash;
 use domain::{ChannelId, Timestamp};
 
@@ -13,6 +14,7 @@ const FIND: &str = sql!(
     SignedIn::COLUMNS,
     "
     FROM browser_sessions b JOIN channels c ON c.channel_id = b.channel_id
+    LEFT JOIN operators o ON o.channel_id = b.channel_id
     WHERE b.token_hash = $1 AND b.expires_at > $2"
 );
 
@@ -27,9 +29,11 @@ pub struct SignedIn {
     pub channel_id: ChannelId,
     /// Its name.
     pub channel_name: String,
+    /// What the person may do on the operator pages.
+    pub operator_role: Option<OperatorRole>,
 }
 
-columns!(SignedIn { channel_id: "b.channel_id", channel_name: "c.channel_name" });
+columns!(SignedIn { channel_id: "b.channel_id", channel_name: "c.channel_name", operator_role: "o.role" });
 
 impl Tx {
     /// Signs a browser in.

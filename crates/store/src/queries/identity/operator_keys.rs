@@ -1,6 +1,6 @@
 //! The operator keys that are made over the platform API.
 
-use domain::operator_key::KeyRole;
+use domain::operator_key::OperatorRole;
 use domain::secret::SecretHash;
 use domain::{OperatorKeyId, Timestamp};
 
@@ -19,7 +19,7 @@ const KEYS: &str = sql!(
 
 const KEY: &str = sql!("SELECT ", StoredOperatorKey::COLUMNS, " FROM operator_keys WHERE key_id = $1");
 
-const KEY_OF_HASH: &str = "SELECT key_id, role FROM operator_keys WHERE key_hash = $1";
+const KEY_OF_HASH: &str = "SELECT key_id, name, role FROM operator_keys WHERE key_hash = $1";
 
 const NOTE_USE: &str = "
     UPDATE operator_keys SET last_used_at = $2
@@ -35,7 +35,7 @@ pub struct StoredOperatorKey {
     /// Its name.
     pub name: String,
     /// What it allows.
-    pub role: KeyRole,
+    pub role: OperatorRole,
     /// Its last characters, by which an operator recognizes it.
     pub last_characters: String,
     /// When it was created.
@@ -83,11 +83,11 @@ impl Tx {
         self.fetch_optional(KEY, params![id]).await
     }
 
-    /// The id and the role of the key with this hash.
+    /// The id, the name and the role of the key with this hash.
     pub async fn operator_key_of(
         &mut self,
         hash: &SecretHash,
-    ) -> Result<Option<(OperatorKeyId, KeyRole)>, StoreError> {
+    ) -> Result<Option<(OperatorKeyId, String, OperatorRole)>, StoreError> {
         self.fetch_optional(KEY_OF_HASH, params![hash]).await
     }
 
@@ -101,9 +101,8 @@ impl Tx {
         Ok(())
     }
 
-    /// Deletes a key. A missing key is no error.
-    pub async fn delete_operator_key(&mut self, id: &OperatorKeyId) -> Result<(), StoreError> {
-        self.execute(DELETE, params![id]).await?;
-        Ok(())
+    /// Deletes a key: `false` if there is none.
+    pub async fn delete_operator_key(&mut self, id: &OperatorKeyId) -> Result<bool, StoreError> {
+        Ok(self.execute(DELETE, params![id]).await? > 0)
     }
 }

@@ -17,6 +17,11 @@ const ORGANIZATIONS: &str = sql!(
     FROM organizations o WHERE o.organization_id > $1 ORDER BY o.organization_id LIMIT $2"
 );
 
+const ORGANIZATION: &str =
+    sql!("SELECT ", OrganizationDetails::COLUMNS, " FROM organizations o WHERE o.organization_id = $1");
+
+const SET_VERIFIED: &str = "UPDATE organizations SET verified = $2 WHERE organization_id = $1";
+
 const DISABLE_ORGANIZATION: &str =
     "UPDATE organizations SET disabled_at = COALESCE(disabled_at, $2) WHERE organization_id = $1";
 
@@ -101,6 +106,24 @@ impl Tx {
         self.fetch_all(ORGANIZATIONS, params![after, size]).await
     }
 
+    /// One organization.
+    pub async fn organization_details(
+        &mut self,
+        id: &OrganizationId,
+    ) -> Result<Option<OrganizationDetails>, StoreError> {
+        self.fetch_optional(ORGANIZATION, params![id]).await
+    }
+
+    /// Sets whether an organization is verified: `false` if there is none.
+    pub async fn set_organization_verified(
+        &mut self,
+        id: &OrganizationId,
+        verified: bool,
+    ) -> Result<bool, StoreError> {
+        self.credentials_changed(Dependency::Organization(id));
+        Ok(self.execute(SET_VERIFIED, params![id, verified]).await? > 0)
+    }
+
     /// Disables an organization, which suspends its verification: `false` if there is none.
     pub async fn disable_organization(
         &mut self,
@@ -117,11 +140,11 @@ impl Tx {
         Ok(self.execute(ENABLE_ORGANIZATION, params![id]).await? > 0)
     }
 
-    /// Deletes an organization. `StoreError::ForeignKey` while it has applications or campaigns.
-    pub async fn delete_organization(&mut self, id: &OrganizationId) -> Result<(), StoreError> {
+    /// Deletes an organization: `false` if there is none. `StoreError::ForeignKey` while it has applications
+    /// or campaigns.
+    pub async fn delete_organization(&mut self, id: &OrganizationId) -> Result<bool, StoreError> {
         self.credentials_changed(Dependency::Organization(id));
-        self.execute(DELETE_ORGANIZATION, params![id]).await?;
-        Ok(())
+        Ok(self.execute(DELETE_ORGANIZATION, params![id]).await? > 0)
     }
 
     /// Up to `size` campaigns after `after`, in the order of their ids.
@@ -154,12 +177,13 @@ impl Tx {
         self.execute(DELETE_MINUTES, params![id, CAMPAIGN_ROWS_MAX]).await
     }
 
-    /// Deletes a campaign with its rewards and channels. `StoreError::ForeignKey` while it has claims or
-    /// minutes.
-    pub async fn delete_campaign(&mut self, id: &CampaignId) -> Result<(), StoreError> {
+    /// Deletes a campaign with its rewards and channels: `false` if there is none. `StoreError::ForeignKey`
+    /// while it has claims or minutes.
+    pub async fn delete_campaign(&mut self, id: &CampaignId) -> Result<bool, StoreError> {
+        let mut rows = 0;
         for sql in DELETE_CAMPAIGN {
-            self.execute(sql, params![id]).await?;
+            rows = self.execute(sql, params![id]).await?;
         }
-        Ok(())
+        Ok(rows > 0)
     }
 }

@@ -1,5 +1,6 @@
 //! What every call of the platform API uses.
 
+pub mod audit_log;
 pub mod idempotency;
 pub mod mail_outbox;
 pub mod world_rows;

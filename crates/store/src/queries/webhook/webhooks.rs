@@ -67,6 +67,15 @@ const NOTICES: &str = sql!(
     " FROM webhook_notices WHERE webhook_id = $1 ORDER BY created_at DESC, kind DESC LIMIT $2"
 );
 
+const IN_TROUBLE: &str = sql!(
+    "SELECT ",
+    TroubledWebhook::COLUMNS,
+    "
+    FROM webhooks w JOIN applications a ON a.client_id = w.client_id
+    WHERE (w.failing_since IS NOT NULL OR w.enabled = FALSE) AND w.client_id > $1 AND a.purging = FALSE
+    ORDER BY w.client_id LIMIT $2"
+);
+
 /// The webhooks that receive claims of this campaign.
 const RECEIVERS: &str = sql!(
     "SELECT ",
@@ -118,6 +127,26 @@ pub struct Webhook {
     /// Whether its application receives claims: 드롭스 in its scopes, and a verified organization.
     pub receives: bool,
 }
+
+/// A webhook that fails, or is disabled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TroubledWebhook {
+    /// Its application.
+    pub client_id: ClientId,
+    /// The name of the application.
+    pub name: String,
+    /// Why and since when messages are on hold; `None` while it is enabled.
+    pub disabled: Option<Disabled>,
+    /// The first failed attempt after the last successful one.
+    pub failing_since: Option<Timestamp>,
+}
+
+columns!(TroubledWebhook {
+    client_id: "w.client_id",
+    name: "a.name",
+    disabled: "w.enabled, w.disabled_reason, w.disabled_at" => disabled,
+    failing_since: "w.failing_since",
+});
 
 columns!(Webhook {
     webhook_id: "w.webhook_id",
@@ -188,6 +217,15 @@ pub struct Receiver {
 columns!(Receiver { webhook_id: "w.webhook_id", enabled: "w.enabled" });
 
 impl Tx {
+    /// Up to `size` webhooks after `after` that fail or are disabled, in the order of their applications.
+    pub async fn webhooks_in_trouble(
+        &mut self,
+        after: &str,
+        size: i64,
+    ) -> Result<Vec<TroubledWebhook>, StoreError> {
+        self.fetch_all(IN_TROUBLE, params![after, size]).await
+    }
+
     /// Locks the changes of an application's webhook for the rest of the transaction: `false` if there is no
     /// such application, or it is deleted.
     pub async fn lock_application(&mut self, client_id: &ClientId) -> Result<bool, StoreError> {
