@@ -62,7 +62,10 @@ async fn doom(world: &World, fixture: &Fixture) -> Doomed {
     let secrets = "/platform/v1/applications/bot/secrets";
     world.operator(Request::post(secrets)).await.content();
     let listed = world.operator(Request::get(secrets)).await.content();
-    let secret = listed["data"][1]["secretId"].as_str().expect("an id").to_owned();
+    // The session of the test was opened with the first one.
+    let ids = listed["data"].as_array().expect("a list").iter();
+    let mut ids = ids.map(|secret| secret["secretId"].as_str().expect("an id"));
+    let secret = ids.find(|id| *id != fixture.secret_id).expect("another secret").to_owned();
     let key = json!({ "name": "곧 없음", "role": "read" });
     let key = world.operator(Request::post("/platform/v1/keys").json(&key)).await.content();
     let key = key["keyId"].as_str().expect("an id").to_owned();
