@@ -129,8 +129,12 @@ impl Node {
             store: settings.store.name(),
             started_at: environment.clock.now(),
         };
-        let web =
-            Web::new(service.clone(), web_config(&settings, &base_url), Arc::new(node_metrics), site::PATHS);
+        let web = Web::new(
+            service.clone(),
+            web_config(&settings, &base_url),
+            Arc::new(node_metrics),
+            &site::paths(),
+        );
         spawn_jobs(&mut background, &service, gateway.as_ref());
         let served = match (settings.roles.web, front.platform_address()) {
             (false, _) => Served::Health,

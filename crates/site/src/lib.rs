@@ -1,4 +1,4 @@
-//! The pages for people: the landing page, signing in and out, the account.
+//! The pages for people: the landing page, signing in and out, the account, and those of operators.
 //!
 //! A page is a struct with the layout (`shell`) and a template in `templates/site/`, which extends the layout
 //! of `web` and calls its components. Its handler gets the reader from an extractor of `web`: `Visitor` with
@@ -10,6 +10,7 @@ mod code;
 mod connected_apps;
 mod forms;
 mod landing;
+mod operator;
 mod register;
 mod reset_password;
 mod sign_in;
@@ -30,7 +31,11 @@ const LANDING: &str = "/";
 const APP: &str = "/account/apps/{clientId}";
 
 /// The paths of the pages, with their methods, for the metrics.
-pub const PATHS: &[(&str, &str)] = &[
+pub fn paths() -> Vec<(&'static str, &'static str)> {
+    PATHS.iter().chain(&operator::PATHS).copied().collect()
+}
+
+const PATHS: &[(&str, &str)] = &[
     (LANDING, "GET"),
     (SIGN_IN, "GET"),
     (SIGN_IN, "POST"),
@@ -78,4 +83,5 @@ pub fn routes() -> Router<Web> {
         .route(OFF, post(two_factor::turn_off))
         .route(APPS, get(connected_apps::list))
         .route(APP, get(connected_apps::show).post(connected_apps::withdraw))
+        .merge(operator::routes())
 }

@@ -4,6 +4,7 @@ mod accounts;
 mod brand;
 mod connected_apps;
 mod landing;
+mod operator;
 mod sign_in;
 
 use testkit::Page;

@@ -29,6 +29,7 @@ const EXPOSE: &[&str] = &[
     "service/src/identity/operator_keys.rs",
     "service/src/channel/broadcast_settings.rs",
     "service/src/webhook/webhooks.rs",
+    "site/src/operator/keys.rs",
     "site/src/two_factor.rs",
     "store/src/postgres/connector.rs",
     "web/src/auth/sign_in.rs",

@@ -1,0 +1,383 @@
+//! The operator pages (`/operator`): who may see them, who may change what, and what they show.
+
+use serde_json::{Value, json};
+use testkit::{Browser, Form, Page, Request, Response, Setup, World, both};
+
+use super::assert_guarded;
+use crate::fixture::Fixture;
+
+const HOSTILE: &str = "\u{202E}<script>alert(1)</script>\"'<img src=x onerror=alert(2)>";
+
+async fn set_role(world: &World, role: Option<&str>) {
+    let path = "/platform/v1/channels/gaon/operator-role";
+    let request = match role {
+        Some(role) => Request::put(path).json(&json!({ "role": role })),
+        None => Request::delete(path),
+    };
+    world.operator(request).await.content();
+}
+
+/// The browser of a person `gaon` with this role.
+async fn operator(world: &World, role: &str) -> Browser {
+    let person = world.person("gaon").name("가온").create().await;
+    set_role(world, Some(role)).await;
+    let mut browser = world.browser();
+    let form = browser.open("/sign-in").await.form("login");
+    let form = form.fill("login", &person.login).fill("password", &person.password);
+    browser.submit(&form).await.location();
+    browser
+}
+
+/// The form on a page with this button.
+#[track_caller]
+fn act(page: &Page, name: &str) -> Form {
+    let button = ("action".to_owned(), name.to_owned());
+    let form = page.forms.iter().find(|form| form.buttons.contains(&button));
+    let form = form.unwrap_or_else(|| panic!("no button {name}: {}", page.response.text()));
+    form.clone().press("action", name)
+}
+
+async fn log(world: &World, query: &str) -> Vec<Value> {
+    let content = world.operator(Request::get(format!("/platform/v1/audit-log?{query}"))).await.content();
+    content["data"].as_array().expect("a list").clone()
+}
+
+async fn get(browser: &mut Browser, path: &str) -> Response {
+    browser.send(Request::get(path).header("Accept", "text/html")).await.response
+}
+
+/// Every page, with the role that it needs.
+fn pages(key_id: &str) -> Vec<(String, &'static str)> {
+    let read = [
+        "/operator",
+        "/operator/applications",
+        "/operator/applications?state=disabled",
+        "/operator/applications?state=restorable",
+        "/operator/applications?by=name&q=b",
+        "/operator/applications?by=id&q=bot",
+        "/operator/applications/bot",
+        "/operator/people",
+        "/operator/people?state=barred",
+        "/operator/people?by=name&q=%ED%95%98",
+        "/operator/people?by=login&q=haneul%40login",
+        "/operator/people?by=id&q=haneul",
+        "/operator/people/haneul",
+        "/operator/people/gaon",
+        "/operator/organizations",
+        "/operator/organizations/publisher",
+        "/operator/webhooks",
+        "/operator/webhooks/webhook-owner",
+    ];
+    let mut pages: Vec<_> = read.map(|path| (path.to_owned(), "read")).to_vec();
+    pages.extend(["/operator/keys", "/operator/audit"].map(|path| (path.to_owned(), "admin")));
+    pages.push((format!("/operator/keys/{key_id}"), "admin"));
+    pages
+}
+
+async fn made_key(world: &World) -> String {
+    let body = json!({ "name": "수집기", "role": "read" });
+    let made = world.operator(Request::post("/platform/v1/keys").json(&body)).await.content();
+    made["keyId"].as_str().expect("an id").to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_page_is_seen_with_its_role_and_is_missing_for_others() {
+    both(Setup::default(), |world| async move {
+        Fixture::set_up(&world).await;
+        let key_id = made_key(&world).await;
+        let mut browser = operator(&world, "read").await;
+        let first = world.browser().open("/operator").await;
+        assert_eq!(first.location(), "/sign-in?next=%2Foperator");
+        for role in ["read", "write", "admin"] {
+            set_role(&world, Some(role)).await;
+            for (path, needed) in pages(&key_id) {
+                let expected = if needed == "admin" && role != "admin" { 403 } else { 200 };
+                let page = get(&mut browser, &path).await;
+                assert_eq!(page.status, expected, "{role} {path}");
+            }
+        }
+        for (path, _) in pages(&key_id) {
+            assert_guarded(&browser.open(&path).await);
+        }
+        for missing in [
+            "/operator/applications/missing",
+            "/operator/people/missing",
+            "/operator/organizations/missing",
+            "/operator/webhooks/missing",
+            "/operator/keys/missing",
+            "/operator/people/%ED%95%9C",
+            "/operator/nothing",
+        ] {
+            assert_eq!(get(&mut browser, missing).await.status, 404, "{missing}");
+        }
+        // Without a role the pages do not exist, from the next request on.
+        assert!(get(&mut browser, "/account").await.text().contains("href=\"/operator\""));
+        set_role(&world, None).await;
+        assert!(!get(&mut browser, "/account").await.text().contains("/operator"));
+        for (path, _) in pages(&key_id) {
+            assert_eq!(get(&mut browser, &path).await.status, 404, "{path}");
+        }
+    })
+    .await;
+}
+
+/// Every form: its page, its address, its button or else its fields, and the role that it needs.
+fn forms(key_id: &str) -> Vec<(String, String, Vec<(&'static str, &'static str)>, &'static str)> {
+    let acts = |path: &str, names: &[&'static str]| {
+        let form = |name: &&'static str| (path.to_owned(), path.to_owned(), vec![("action", *name)], "write");
+        names.iter().map(form).collect::<Vec<_>>()
+    };
+    let mut forms = acts("/operator/applications/spare", &["quota-off", "quota-on", "disable", "enable"]);
+    forms.extend(acts("/operator/organizations/publisher", &["unverify", "verify", "disable", "enable"]));
+    forms.extend(acts("/operator/webhooks/webhook-owner", &["pause", "resume", "resend"]));
+    let person = ["reset-password", "remove-two-factor", "sign-out", "bar", "unbar"];
+    forms.extend(acts("/operator/people/spare-person", &person));
+    let typed = |path: &str, id| {
+        (path.to_owned(), path.to_owned(), vec![("action", "delete"), ("confirm", id)], "write")
+    };
+    forms.push((
+        "/operator/people/byeol".to_owned(),
+        "/operator/people/byeol/role".to_owned(),
+        vec![("role", "read")],
+        "admin",
+    ));
+    forms.push(typed("/operator/people/spare-person", "spare-person"));
+    forms.push(typed("/operator/applications/spare", "spare"));
+    let keys = "/operator/keys".to_owned();
+    forms.push((keys.clone(), keys, vec![("name", "새 키"), ("role", "read")], "admin"));
+    let key = format!("/operator/keys/{key_id}");
+    forms.push((key.clone(), key, vec![("action", "revoke")], "admin"));
+    forms
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_form_needs_its_role_and_its_proof() {
+    both(Setup::default(), |world| async move {
+        Fixture::set_up(&world).await;
+        let key_id = made_key(&world).await;
+        let mut browser = operator(&world, "admin").await;
+        let mut stranger = world.browser();
+        stranger.open("/sign-in").await;
+        let other = browser.open("/account/email").await.form("csrf");
+        let foreign = other.field("csrf").expect("a proof").to_owned();
+        for (path, action, fields, needed) in forms(&key_id) {
+            set_role(&world, Some("admin")).await;
+            let page = browser.open(&path).await;
+            let form = page.forms.iter().find(|form| form.action == action).expect("a form");
+            let csrf = ("csrf".to_owned(), form.field("csrf").expect("a proof").to_owned());
+            let mut form = Form { fields: vec![csrf], buttons: Vec::new(), ..form.clone() };
+            form.fields.extend(fields.iter().map(|(name, value)| (name.to_string(), value.to_string())));
+            let before = log(&world, "size=1&actor=gaon").await;
+            for (browser, form) in [
+                (&browser, form.clone().without("csrf")),
+                (&browser, form.clone().fill("csrf", &foreign)),
+                (&stranger, form.clone()),
+            ] {
+                let mut browser = browser.clone();
+                assert_eq!(browser.submit(&form).await.response.status, 400, "{action} {fields:?}");
+            }
+            let lower: &[_] = if needed == "admin" { &["read", "write"] } else { &["read"] };
+            for role in lower {
+                set_role(&world, Some(role)).await;
+                let refused = browser.submit(&form).await.response;
+                assert_eq!(refused.status, 403, "{role} {action} {fields:?}");
+            }
+            set_role(&world, None).await;
+            assert_eq!(browser.submit(&form).await.response.status, 404, "{action} {fields:?}");
+            assert_eq!(log(&world, "size=1&actor=gaon").await, before, "{action} {fields:?}");
+            set_role(&world, Some(needed)).await;
+            let done = browser.submit(&form).await.response;
+            assert!(matches!(done.status, 200 | 303), "{action} {fields:?}: {} {}", done.status, done.text());
+        }
+        set_role(&world, Some("admin")).await;
+        let page = browser.open("/operator/applications/bot").await;
+        let unknown = act(&page, "disable").fill("action", "paint");
+        assert_eq!(browser.submit(&unknown).await.response.status, 400);
+        let role = browser.open("/operator/people/byeol").await.form("role").fill("role", "root");
+        assert_eq!(browser.submit(&role).await.response.status, 400);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_operator_changes_takes_effect_and_is_in_the_audit_log() {
+    both(Setup::default(), |world| async move {
+        let Fixture { tokens, streamer, .. } = Fixture::set_up(&world).await;
+        let mut browser = operator(&world, "admin").await;
+        let page = browser.open("/operator/applications/bot").await;
+        let done = browser.submit(&act(&page, "disable")).await;
+        assert_eq!(done.location(), "/operator/applications/bot");
+        world.me(&tokens.access).await.assert_refused(401, "INVALID_TOKEN");
+        let after = browser.open("/operator/applications/bot").await;
+        assert!(
+            after.response.text().contains("처리했습니다.") && after.response.text().contains("사용 중지됨")
+        );
+        let entries = log(&world, "subject=bot&action=application.disable").await;
+        assert_eq!(entries[0]["actor"], json!({ "kind": "person", "id": "gaon", "name": "가온" }));
+        assert_eq!(entries[0]["requestId"].as_str(), done.response.header("x-request-id"));
+        browser.submit(&act(&after, "enable")).await.location();
+        world.me(&tokens.access).await.content();
+        let page = browser.open("/operator/applications/bot").await;
+        browser.submit(&act(&page, "quota-off")).await.location();
+        let shown = world.operator(Request::get("/platform/v1/applications/bot")).await.content();
+        assert_eq!(shown["quota"], false);
+
+        // A link to a new password is shown once, and works.
+        let page = browser.open("/operator/people/haneul").await;
+        let issued = browser.submit(&act(&page, "reset-password")).await;
+        assert_eq!(issued.response.status, 200);
+        let html = issued.response.text();
+        let link = html.split('"').find(|part| part.contains("/reset-password?token=")).expect("a link");
+        let target = &link[link.find("/reset-password").expect("a path")..];
+        assert_eq!(world.browser().open(target).await.response.status, 200);
+        assert!(!browser.open("/operator/people/haneul").await.response.text().contains("?token="));
+
+        // What cannot be taken back has to be typed.
+        let page = browser.open("/operator/people/haneul").await;
+        let wrong = browser.submit(&act(&page, "delete").fill("confirm", "haneul ")).await;
+        assert_eq!(wrong.response.status, 422);
+        assert!(wrong.response.text().contains("입력한 값이 다릅니다."));
+        world.me(&tokens.access).await.content();
+        let gone = browser.submit(&act(&page, "delete").fill("confirm", &streamer.channel_id)).await;
+        assert_eq!(gone.location(), "/operator/people");
+        world.me(&tokens.access).await.assert_refused(401, "INVALID_TOKEN");
+
+        let page = browser.open("/operator/audit?subject=haneul").await;
+        let html = page.response.text();
+        assert!(
+            html.contains("채널을 삭제했습니다") && html.contains("비밀번호 재설정 링크를 발급했습니다"),
+            "{html}"
+        );
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_is_shown_once_and_revoked() {
+    both(Setup::default(), |world| async move {
+        let mut browser = operator(&world, "admin").await;
+        let form = browser.open("/operator/keys").await.form("name");
+        let wrong = browser.submit(&form.clone().fill("name", " ").fill("role", "read")).await;
+        assert_eq!(wrong.response.status, 422);
+        let made = browser.submit(&form.fill("name", "수집기").fill("role", "read")).await;
+        assert_eq!(made.response.status, 200);
+        let html = made.response.text();
+        let input = html.split("id=\"once\"").nth(1).expect("a key");
+        let key =
+            input.split("value=\"").nth(1).and_then(|rest| rest.split('"').next()).expect("a key").to_owned();
+        let with_key = || Request::get("/platform/v1/channels").bearer(&key);
+        world.send(with_key()).await.content();
+        let list = browser.open("/operator/keys").await;
+        assert!(!list.response.text().contains(&key));
+        let page = browser.open(&list.link("<bdi>수집기</bdi>")).await;
+        browser.submit(&act(&page, "revoke")).await.location();
+        assert_eq!(world.send(with_key()).await.status, 401);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_changes_the_account_of_a_higher_role() {
+    both(Setup::default(), |world| async move {
+        world.person("byeol").create().await;
+        let path = "/platform/v1/channels/byeol/operator-role";
+        world.operator(Request::put(path).json(&json!({ "role": "admin" }))).await.content();
+        let mut browser = operator(&world, "admin").await;
+        let form = act(&browser.open("/operator/people/byeol").await, "reset-password");
+        set_role(&world, Some("write")).await;
+        let page = browser.open("/operator/people/byeol").await;
+        assert!(page.forms.iter().all(|form| form.action == "/sign-out"), "{:?}", page.forms);
+        assert_eq!(browser.submit(&form).await.response.status, 403);
+        assert!(log(&world, "action=password-reset.issue").await.is_empty());
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hostile_names_are_text_on_every_page() {
+    both(Setup::default(), |world| async move {
+        Fixture::set_up(&world).await;
+        let mut browser = operator(&world, "admin").await;
+        let put = async |path: &str, body: Value| {
+            world.operator(Request::put(path).json(&body)).await.content();
+        };
+        put("/platform/v1/channels/haneul", json!({ "channelName": HOSTILE })).await;
+        put("/platform/v1/channels/gaon", json!({ "channelName": HOSTILE })).await;
+        let bot = json!({ "name": HOSTILE, "redirectUris": [], "scopes": [], "organizationId": "publisher" });
+        put("/platform/v1/applications/bot", bot).await;
+        let owner = json!({ "name": HOSTILE, "scopes": ["드롭스"], "organizationId": "webhook-owner" });
+        put("/platform/v1/applications/webhook-owner", owner).await;
+        put("/platform/v1/applications/webhook-owner/webhook", json!({ "enabled": false })).await;
+        put("/platform/v1/organizations/publisher", json!({ "organizationName": HOSTILE })).await;
+        let key = json!({ "name": HOSTILE, "role": "read" });
+        let made = world.operator(Request::post("/platform/v1/keys").json(&key)).await.content();
+        let mut paths: Vec<_> =
+            pages(made["keyId"].as_str().expect("an id")).into_iter().map(|page| page.0).collect();
+        let query = testkit::encode(HOSTILE);
+        for path in [
+            "applications?by=name",
+            "applications?by=id",
+            "people?by=name",
+            "people?by=login",
+            "people?by=id",
+        ] {
+            paths.push(format!("/operator/{path}&q={query}"));
+        }
+        paths.push(format!("/operator/audit?subject={query}&actor={query}&action={query}"));
+        for path in &paths {
+            for lang in ["ko", "en"] {
+                browser.accept_language = Some(lang.to_owned());
+                let page = browser.open(path).await;
+                let html = page.response.text();
+                assert_eq!(page.response.status, 200, "{path}");
+                assert!(!html.contains("<script>") && !html.contains("<img src=x"), "{path}");
+                assert!(
+                    !html.contains('\u{202E}') || path.contains("q=") || path.contains("subject="),
+                    "{path}"
+                );
+            }
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lists_go_on_page_by_page() {
+    both(Setup::default(), |world| async move {
+        for n in 0..25 {
+            let body = json!({ "name": format!("봇 {n:02}"), "redirectUris": [], "scopes": [] });
+            world
+                .operator(Request::put(format!("/platform/v1/applications/bot-{n:02}")).json(&body))
+                .await
+                .content();
+            let body = json!({ "channelName": format!("하늘 {n:02}") });
+            world
+                .operator(Request::put(format!("/platform/v1/channels/sky-{n:02}")).json(&body))
+                .await
+                .content();
+        }
+        let mut browser = operator(&world, "admin").await;
+        for (path, count) in [
+            ("/operator/applications?by=id&q=bot-", 25),
+            ("/operator/applications?by=name&q=%EB%B4%87+1", 10),
+            ("/operator/applications", 25),
+            ("/operator/people?by=name&q=%ED%95%98%EB%8A%98", 25),
+            ("/operator/audit?action=application.put", 25),
+        ] {
+            let (mut target, mut found) = (path.to_owned(), 0);
+            loop {
+                let page = browser.open(&target).await;
+                let html = page.response.text();
+                found += html.matches("<td class=\"lead-cell\">").count() + html.matches("<li>\n<p>").count();
+                if !html.contains("rel=\"next\"") {
+                    break;
+                }
+                target = page.link("다음 →");
+            }
+            assert_eq!(found, count, "{path}");
+        }
+        let wrong = get(&mut browser, "/operator/applications?next=nonsense").await;
+        assert_eq!(wrong.status, 400);
+    })
+    .await;
+}

@@ -1,0 +1,280 @@
+//! `/operator/applications`: applications, searched, shown, disabled, restored and deleted.
+
+use domain::operator_key::OperatorRole;
+use domain::refusal::Resource;
+use domain::{ClientId, Refusal, Scope};
+use service::application_life::{ApplicationDetails, ApplicationLife};
+use service::application_switch::ApplicationSearch;
+use service::webhooks::WebhookDetails;
+use web::pages::{Flash, Lang};
+use web::{OperatorPerson, PageAnswer, PathId, PostedByOperator, Visitor, role};
+
+use super::detail::{Act, Detail};
+use super::frame::{Badge, Section, Shown, href, not_found, unknown_action};
+use super::list::{ItemList, ListRow, Search, StateLink};
+use super::paths::{APPLICATIONS, AUDIT, ORGANIZATIONS, PAGE_SIZE, WEBHOOKS};
+
+const STATES: [&str; 3] = ["", "disabled", "restorable"];
+
+/// `GET /operator/applications?q=&by=&state=&next=`.
+pub(super) async fn list(operator: OperatorPerson<role::Read>) -> PageAnswer {
+    let visitor = operator.visitor();
+    let lang = visitor.lang();
+    let parameter = |name| visitor.request().parameter(name).unwrap_or_default();
+    let (text, by, state) = (parameter("q").trim().to_owned(), parameter("by"), parameter("state"));
+    let by = if by == "id" { "id" } else { "name" };
+    let state = STATES.into_iter().find(|known| *known == state).unwrap_or_default();
+    let search = match (state, by, text.is_empty()) {
+        ("disabled", ..) => ApplicationSearch::Disabled,
+        ("restorable", ..) => ApplicationSearch::Restorable,
+        (_, "name", false) => ApplicationSearch::Name(text.clone()),
+        _ => ApplicationSearch::Id(text.clone()),
+    };
+    let next = visitor.request().parameter("next");
+    let page = visitor.web().service().search_applications(search, PAGE_SIZE, next.as_deref()).await?;
+    let list = ItemList {
+        section: Section::Applications,
+        lead: lang.pick(
+            "이름이나 ID의 앞부분으로 찾습니다.",
+            "Find them by the beginning of their name or their id.",
+        ),
+        search: Some(search_field(&text, by, lang)),
+        states: states(state, lang),
+        headers: vec![
+            lang.pick("애플리케이션", "Application"),
+            lang.pick("조직", "Organization"),
+            lang.pick("등록", "Registered"),
+            lang.pick("마지막 사용", "Last used"),
+        ],
+        rows: page.applications.iter().map(|life| row(life, visitor)).collect(),
+        empty: (
+            lang.pick("찾은 애플리케이션이 없습니다.", "No application was found."),
+            lang.pick("다른 앞부분으로 찾아 보세요.", "Try another beginning."),
+        ),
+        parameters: vec![("q", text), ("by", by.to_owned()), ("state", state.to_owned())],
+        is_later: next.is_some(),
+        next: page.next,
+    };
+    list.page(&operator)
+}
+
+fn search_field(text: &str, by: &'static str, lang: Lang) -> Search {
+    Search {
+        label: lang.pick("앞부분", "Begins with"),
+        button: lang.pick("찾기", "Search"),
+        value: text.to_owned(),
+        by: vec![("name", lang.pick("이름", "Name"), by == "name"), ("id", "ID", by == "id")],
+        by_label: lang.pick("찾을 값", "Search by"),
+    }
+}
+
+fn states(here: &str, lang: Lang) -> Vec<StateLink> {
+    let label = |state: &str| match state {
+        "disabled" => lang.pick("사용 중지됨", "Disabled"),
+        "restorable" => lang.pick("복구할 수 있음", "Restorable"),
+        _ => lang.pick("모두", "All"),
+    };
+    let link = |state: &'static str| StateLink {
+        href: href(APPLICATIONS, &[("state", state)]),
+        label: label(state),
+        is_here: state == here,
+    };
+    STATES.into_iter().map(link).collect()
+}
+
+/// What is special about an application.
+fn badges(life: &ApplicationLife, lang: Lang) -> Vec<Badge> {
+    let disabled = life.disabled_at.map(|_| Badge::new("bad", lang.pick("사용 중지됨", "Disabled")));
+    let deleted = life.deleted_at.map(|_| Badge::new("warn", lang.pick("삭제됨", "Deleted")));
+    let warned = (!life.notices.is_empty() && life.deleted_at.is_none())
+        .then(|| Badge::new("warn", lang.pick("미사용 경고", "Unused")));
+    let free = (!life.application.quota).then(|| Badge::new("plain", lang.pick("할당량 없음", "No quotas")));
+    [disabled, deleted, warned, free].into_iter().flatten().collect()
+}
+
+fn row(life: &ApplicationLife, visitor: &Visitor) -> ListRow {
+    let application = &life.application;
+    let organization = application.organization.as_ref();
+    ListRow {
+        href: format!("{APPLICATIONS}/{}", application.client_id),
+        name: application.name.clone(),
+        hint: application.client_id.to_string(),
+        badges: badges(life, visitor.lang()),
+        cells: vec![
+            organization.map_or(Shown::Nothing, |organization| Shown::Link {
+                href: format!("{ORGANIZATIONS}/{}", organization.organization_id),
+                text: organization.name.clone(),
+            }),
+            Shown::moment(Some(life.created_at), visitor),
+            Shown::moment(Some(life.last_used_at), visitor),
+        ],
+    }
+}
+
+/// `GET /operator/applications/{clientId}`.
+pub(super) async fn show(operator: OperatorPerson<role::Read>, PathId(id): PathId) -> PageAnswer {
+    detail(&operator, &client_id(&id)?).await?.page(&operator)
+}
+
+/// `POST /operator/applications/{clientId}`: what the button says.
+pub(super) async fn change(
+    PathId(id): PathId,
+    PostedByOperator { operator, fields }: PostedByOperator<role::Write>,
+) -> PageAnswer {
+    let (client_id, service) = (client_id(&id)?, operator.service());
+    let visitor = operator.visitor();
+    match fields.text("action") {
+        "disable" => service.disable_application(&client_id).await?,
+        "enable" => service.enable_application(&client_id).await?,
+        "restore" => service.restore_application(&client_id).await?,
+        "quota-on" => service.set_application_quota(&client_id, true).await?,
+        "quota-off" => service.set_application_quota(&client_id, false).await?,
+        "delete" if fields.text("confirm") == client_id.as_str() => {
+            service.delete_application(&client_id).await?;
+            return Ok(visitor.redirect(APPLICATIONS, Some(Flash::Done)));
+        }
+        "delete" => {
+            let detail = detail(&operator, &client_id).await?;
+            return detail.mistyped("delete", &operator).page(&operator);
+        }
+        _ => return Err(unknown_action().into()),
+    }
+    Ok(visitor.redirect(visitor.request().path(), Some(Flash::Done)))
+}
+
+fn client_id(id: &str) -> Result<ClientId, Refusal> {
+    ClientId::parse("clientId", id).map_err(|_| not_found(Resource::Application))
+}
+
+/// The webhook of an application, if it has one.
+async fn webhook_of(visitor: &Visitor, id: &ClientId) -> Result<Option<WebhookDetails>, service::Error> {
+    match visitor.web().service().webhook_details(id).await {
+        Ok(details) => Ok(Some(details)),
+        Err(error) if matches!(error.refusal(), Refusal::NotFound(_)) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+async fn detail<R>(operator: &OperatorPerson<R>, id: &ClientId) -> Result<Detail, service::Error> {
+    let visitor = operator.visitor();
+    let (lang, service) = (visitor.lang(), visitor.web().service());
+    let ApplicationDetails { life, redirect_uris } = service.application_details(id).await?;
+    let secrets = service.secrets(id).await?.len();
+    let webhook = webhook_of(visitor, id).await?;
+    let application = &life.application;
+    let organization = application.organization.as_ref();
+    let scopes: Vec<_> = application.scopes.iter().map(Scope::name).collect();
+    let prose = |text: String| if text.is_empty() { Shown::Nothing } else { Shown::Prose(text) };
+    let quota =
+        if application.quota { lang.pick("적용", "On") } else { lang.pick("적용 안 함", "Off") };
+    let facts = vec![
+        (
+            lang.pick("조직", "Organization"),
+            organization.map_or(Shown::Nothing, |organization| Shown::Link {
+                href: format!("{ORGANIZATIONS}/{}", organization.organization_id),
+                text: organization.name.clone(),
+            }),
+        ),
+        (lang.pick("시크릿", "Secrets"), Shown::Text(secrets.to_string())),
+        (lang.pick("할당량", "Quotas"), Shown::Text(quota.to_owned())),
+        (lang.pick("등록", "Registered"), Shown::moment(Some(life.created_at), visitor)),
+        (lang.pick("마지막 사용", "Last used"), Shown::moment(Some(life.last_used_at), visitor)),
+        (lang.pick("사용 중지", "Disabled"), Shown::moment(life.disabled_at, visitor)),
+        (lang.pick("웹훅", "Webhook"), webhook_fact(webhook.as_ref(), id, lang)),
+        (lang.pick("권한", "Scopes"), prose(scopes.join(", "))),
+        (lang.pick("리디렉션 주소", "Redirect addresses"), prose(redirect_uris.join("\n"))),
+    ];
+    let mut links = Vec::new();
+    if operator.role >= OperatorRole::Admin {
+        links.push((
+            href(AUDIT, &[("subject", id.as_str())]),
+            lang.pick("감사 로그에서 보기", "In the audit log"),
+        ));
+    }
+    let acts = if operator.role >= OperatorRole::Write { acts(&life, lang) } else { Vec::new() };
+    Ok(Detail {
+        section: Section::Applications,
+        name: application.name.clone(),
+        id: id.to_string(),
+        badges: badges(&life, lang),
+        facts,
+        tables: Vec::new(),
+        links,
+        once: None,
+        form: visitor.form(format!("{APPLICATIONS}/{id}")),
+        acts,
+        choice: None,
+    })
+}
+
+fn webhook_fact(webhook: Option<&WebhookDetails>, id: &ClientId, lang: Lang) -> Shown {
+    let Some(WebhookDetails { webhook, .. }) = webhook else { return Shown::Nothing };
+    let text = match (&webhook.disabled, webhook.failing_since) {
+        (Some(_), _) => lang.pick("사용 중지됨", "Disabled"),
+        (None, Some(_)) => lang.pick("실패 중", "Fails"),
+        (None, None) => lang.pick("정상", "Works"),
+    };
+    Shown::Link { href: format!("{WEBHOOKS}/{id}"), text: text.to_owned() }
+}
+
+fn acts(life: &ApplicationLife, lang: Lang) -> Vec<Act> {
+    let mut acts = Vec::new();
+    if life.deleted_at.is_some() {
+        acts.push(Act::new(
+            "restore",
+            lang.pick("복구", "Restore"),
+            lang.pick(
+                "시크릿과 동의, 만료되지 않은 토큰이 다시 유효해집니다.",
+                "Its secrets, its consents and its unexpired tokens are valid again.",
+            ),
+        ));
+    }
+    acts.push(if life.disabled_at.is_some() {
+        Act::new(
+            "enable",
+            lang.pick("사용 재개", "Enable"),
+            lang.pick(
+                "시크릿과 만료되지 않은 토큰이 다시 유효해집니다.",
+                "Its secrets and its unexpired tokens are valid again.",
+            ),
+        )
+    } else {
+        Act::danger(
+            "disable",
+            lang.pick("사용 중지", "Disable"),
+            lang.pick(
+                "시크릿과 토큰이 바로 거부되고 세션이 끝납니다. 다시 사용하게 할 수 있습니다.",
+                "Its secrets and tokens are refused at once, and its sessions end. You can enable it again.",
+            ),
+        )
+    });
+    acts.push(if life.application.quota {
+        Act::new(
+            "quota-off",
+            lang.pick("할당량 적용 안 함", "Turn quotas off"),
+            lang.pick(
+                "이 애플리케이션의 호출은 횟수 때문에 거부되지 않습니다.",
+                "Its calls are never refused for their number.",
+            ),
+        )
+    } else {
+        Act::new(
+            "quota-on",
+            lang.pick("할당량 적용", "Turn quotas on"),
+            lang.pick(
+                "다른 애플리케이션과 같은 할당량이 적용됩니다.",
+                "It gets the quotas of every application.",
+            ),
+        )
+    });
+    let delete = Act::danger(
+        "delete",
+        lang.pick("영구 삭제", "Delete for good"),
+        lang.pick(
+            "시크릿, 동의, 토큰, 세션, 웹훅이 삭제됩니다. 되돌릴 수 없습니다.",
+            "Its secrets, consents, tokens, sessions and webhook are deleted. This cannot be undone.",
+        ),
+    );
+    acts.push(delete.typing(life.application.client_id.as_str()));
+    acts
+}

@@ -1,0 +1,75 @@
+//! The actions of the audit log in words.
+
+use domain::audit::AuditAction;
+use web::pages::Lang;
+
+/// What the actor did, followed by the id of the thing.
+pub(super) const fn sentence(action: AuditAction, lang: Lang) -> &'static str {
+    let (ko, en) = words(action);
+    lang.pick(ko, en)
+}
+
+const fn words(action: AuditAction) -> (&'static str, &'static str) {
+    use AuditAction as Action;
+    match action {
+        Action::KeyAdd => ("운영자 키를 만들었습니다", "made an operator key"),
+        Action::KeyRevoke => ("운영자 키를 폐기했습니다", "revoked an operator key"),
+        Action::OrganizationPut => ("조직을 등록했습니다", "put an organization"),
+        Action::OrganizationVerify => {
+            ("조직의 인증을 바꿨습니다", "changed the verification of an organization")
+        }
+        Action::OrganizationDelete => ("조직을 삭제했습니다", "deleted an organization"),
+        Action::OrganizationDisable => ("조직을 사용 중지했습니다", "disabled an organization"),
+        Action::OrganizationEnable => ("조직을 다시 사용하게 했습니다", "enabled an organization"),
+        Action::ApplicationPut => ("애플리케이션을 등록했습니다", "put an application"),
+        Action::ApplicationDelete => ("애플리케이션을 삭제했습니다", "deleted an application"),
+        Action::ApplicationDisable => ("애플리케이션을 사용 중지했습니다", "disabled an application"),
+        Action::ApplicationEnable => ("애플리케이션을 다시 사용하게 했습니다", "enabled an application"),
+        Action::ApplicationRestore => ("애플리케이션을 복구했습니다", "restored an application"),
+        Action::ApplicationQuota => {
+            ("애플리케이션의 할당량을 바꿨습니다", "changed the quotas of an application")
+        }
+        Action::SecretAdd => ("시크릿을 추가했습니다", "added a secret to an application"),
+        Action::SecretExpire => {
+            ("시크릿의 만료를 바꿨습니다", "changed the expiry of an application’s secret")
+        }
+        Action::SecretDelete => ("시크릿을 삭제했습니다", "deleted a secret of an application"),
+        Action::WebhookPut => ("웹훅을 설정했습니다", "set the webhook of an application"),
+        Action::WebhookDelete => ("웹훅을 삭제했습니다", "deleted the webhook of an application"),
+        Action::WebhookResend => {
+            ("웹훅 메시지를 다시 보냈습니다", "sent webhook messages of an application again")
+        }
+        Action::WebhookSecretAdd => {
+            ("웹훅 시크릿을 추가했습니다", "added a secret to a webhook of an application")
+        }
+        Action::WebhookSecretActivate => {
+            ("웹훅 시크릿을 활성화했습니다", "activated a secret of a webhook of an application")
+        }
+        Action::WebhookSecretDelete => {
+            ("웹훅 시크릿을 삭제했습니다", "deleted a secret of a webhook of an application")
+        }
+        Action::ConsentWithdraw => ("동의를 철회했습니다", "withdrew a consent of a person"),
+        Action::SessionEnd => ("세션을 끝냈습니다", "ended a session"),
+        Action::ChannelPut => ("채널을 등록했습니다", "put a channel"),
+        Action::ChannelDelete => ("채널을 삭제했습니다", "deleted a channel"),
+        Action::ChannelBar => ("이용을 정지했습니다", "barred a person"),
+        Action::ChannelUnbar => ("이용 정지를 해제했습니다", "unbarred a person"),
+        Action::BrowserSessionsEnd => {
+            ("모든 브라우저에서 로그아웃시켰습니다", "signed every browser of a person out")
+        }
+        Action::PasswordResetIssue => {
+            ("비밀번호 재설정 링크를 발급했습니다", "issued a link to a new password for a person")
+        }
+        Action::TwoFactorRemove => {
+            ("2단계 인증을 해제했습니다", "removed the second step of a person’s sign-in")
+        }
+        Action::StreamKeyReissue => ("스트림키를 재발급했습니다", "replaced the stream key of a channel"),
+        Action::OperatorRolePut => ("운영자 역할을 주었습니다", "gave an operator role to a person"),
+        Action::OperatorRoleDelete => ("운영자 역할을 해제했습니다", "took the operator role of a person"),
+        Action::CampaignPut => ("캠페인을 등록했습니다", "put a campaign"),
+        Action::CampaignDelete => ("캠페인을 삭제했습니다", "deleted a campaign"),
+        Action::CampaignDisable => ("캠페인을 사용 중지했습니다", "disabled a campaign"),
+        Action::CampaignEnable => ("캠페인을 다시 사용하게 했습니다", "enabled a campaign"),
+        Action::CategoryPut => ("카테고리를 등록했습니다", "put a category"),
+    }
+}
