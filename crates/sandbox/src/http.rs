@@ -18,12 +18,15 @@ mod hosts;
 mod log;
 mod names;
 mod openapi;
+mod own_call;
+mod own_form;
 mod runs;
 mod sign_in;
 mod state;
 mod surroundings;
 mod tokens;
 mod trigger;
+mod try_it;
 mod worlds;
 
 use std::time::{Duration, UNIX_EPOCH};
@@ -55,6 +58,7 @@ pub struct Api {
     routes: Router,
     document: Router,
     catch: Router,
+    try_it: Router,
     /// The console; `None` on a listener without one.
     console: Option<Router>,
     interceptor: Interceptor,
@@ -120,6 +124,7 @@ impl Api {
         let console = console::routes(sandbox.clone(), access.clone(), unchecked, surroundings);
         Self {
             catch: catch::routes(sandbox.clone(), access.clone()),
+            try_it: try_it::routes(sandbox.clone(), access.clone()),
             routes: access::layer(routes, access).with_state(sandbox),
             document: openapi::route(document),
             console: Some(console),
@@ -139,6 +144,7 @@ impl Api {
         match (&self.console, path) {
             (_, openapi::PATH) => Some(self.document.clone()),
             (Some(_), path) if is_below(CATCH_PATH, path) => Some(self.catch.clone()),
+            (Some(_), try_it::PATH) => Some(self.try_it.clone()),
             (Some(console), path) if is_of_console(path) => Some(console.clone()),
             _ => is_below(PREFIX, path).then(|| self.routes.clone()),
         }
@@ -176,7 +182,7 @@ impl Api {
 }
 
 fn is_own(path: &str) -> bool {
-    is_below(PREFIX, path) || is_below(CATCH_PATH, path) || is_of_console(path)
+    is_below(PREFIX, path) || is_below(CATCH_PATH, path) || path == try_it::PATH || is_of_console(path)
 }
 
 fn is_of_console(path: &str) -> bool {

@@ -1,4 +1,5 @@
-//! The operator's brand, and the files that the pages load: one style sheet, one script, the logo.
+//! The operator's brand, and the files that the pages load: one style sheet, one script, that of the
+//! documentation, the logo.
 //!
 //! The name of a file contains the hash of its content. So caches keep it for a year, and a changed file has
 //! another address.
@@ -21,8 +22,10 @@ const HASH_BYTES: usize = 8;
 
 /// The style sheet of all pages, without the brand's colours.
 pub(crate) const STYLE: &str =
-    concat!(include_str!("../templates/pages/style.css"), include_str!("../templates/pages/docs.css"));
+    concat!(include_str!("../templates/pages/style.css"), include_str!("../templates/pages/docs/docs.css"));
 const SCRIPT: &str = include_str!("../templates/pages/site.js");
+/// The script of the documentation, besides that of all pages.
+const DOCS_SCRIPT: &str = include_str!("../templates/pages/docs/docs.js");
 const DOOR: &str = include_str!("../templates/pages/icon.svg");
 
 /// The surfaces of the style sheet on which a brand's colour is hardest to see: `--page` of the light scheme,
@@ -144,6 +147,8 @@ pub(crate) struct StaticFiles {
     pub style: StaticFile,
     /// The script of pages that have one.
     pub script: StaticFile,
+    /// The script of the documentation.
+    pub docs_script: StaticFile,
     /// The operator's logo.
     pub logo: Option<StaticFile>,
     /// The icon of the browser's tab.
@@ -158,10 +163,13 @@ impl StaticFiles {
         });
         let door = || StaticFile::new("icon", "svg", "image/svg+xml", Bytes::from_static(DOOR.as_bytes()));
         let style = format!("{STYLE}{}", brand.style());
-        let script = Bytes::from_static(SCRIPT.as_bytes());
+        let script = |stem, text: &'static str| {
+            StaticFile::new(stem, "js", "text/javascript; charset=utf-8", Bytes::from_static(text.as_bytes()))
+        };
         Self {
             style: StaticFile::new("style", "css", "text/css; charset=utf-8", style.into()),
-            script: StaticFile::new("site", "js", "text/javascript; charset=utf-8", script),
+            script: script("site", SCRIPT),
+            docs_script: script("docs", DOCS_SCRIPT),
             icon: logo.clone().unwrap_or_else(door),
             logo,
         }
@@ -169,8 +177,9 @@ impl StaticFiles {
 
     /// The file at this address.
     pub fn at(&self, path: &str) -> Option<&StaticFile> {
-        let files = [Some(&self.style), Some(&self.script), self.logo.as_ref(), Some(&self.icon)];
-        files.into_iter().flatten().find(|file| file.href == path)
+        let own = [&self.style, &self.script, &self.docs_script, &self.icon].map(Some);
+        let files = own.into_iter().chain([self.logo.as_ref()]);
+        files.flatten().find(|file| file.href == path)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The context of all handlers: the service, the configuration, the node, and the metrics of this side.
 
 use std::pin::Pin;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use domain::secret::SecretHash;
@@ -13,6 +13,7 @@ use crate::ClientAddress;
 use crate::auth::KnownAddresses;
 use crate::brand::{Brand, StaticFiles};
 use crate::failures::Failed;
+use crate::page_cache::PageCache;
 use crate::traffic::{Traffic, TrafficFigures};
 
 /// Maximum number of concurrent secret look-ups for addresses with many failures.
@@ -57,8 +58,8 @@ struct Inner {
     node: Arc<dyn NodeInfo>,
     traffic: Traffic,
     files: StaticFiles,
-    /// The documentation in each language, rendered when it is first asked for.
-    docs: OnceLock<[String; 2]>,
+    /// The pages of the documentation.
+    docs: PageCache,
     known_addresses: KnownAddresses,
     /// Limits the look-ups for addresses with many failures.
     failed_lookups: Semaphore,
@@ -80,7 +81,7 @@ impl Web {
         let (known_addresses, failed_lookups) =
             (KnownAddresses::default(), Semaphore::new(FAILED_LOOKUPS_MAX));
         let files = StaticFiles::of(&config.brand);
-        let docs = OnceLock::new();
+        let docs = PageCache::default();
         Self(Arc::new(Inner { service, config, node, traffic, files, docs, known_addresses, failed_lookups }))
     }
 
@@ -99,8 +100,8 @@ impl Web {
         &self.0.files
     }
 
-    /// The documentation in each language.
-    pub(crate) fn docs(&self) -> &OnceLock<[String; 2]> {
+    /// The pages of the documentation.
+    pub(crate) fn docs(&self) -> &PageCache {
         &self.0.docs
     }
 

@@ -27,6 +27,7 @@ mod logos;
 mod open;
 mod operations;
 mod operator_person;
+mod page_cache;
 mod page_request;
 pub mod pages;
 mod path;

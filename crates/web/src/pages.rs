@@ -33,7 +33,7 @@ pub use flash::Flash;
 pub use lang::{Lang, language_href};
 pub use moment::Moment;
 pub use next::local_page;
-pub use policy::{alone_policy, site_policy};
+pub use policy::{alone_policy, documentation_policy, site_policy};
 pub use problem::{PageProblem, SignInError};
 pub use scopes::ScopeLine;
 pub use shell::{Account, Area, FooterLink, LayoutTexts, NavigationLink, Shell};

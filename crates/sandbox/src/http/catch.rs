@@ -14,11 +14,12 @@ use domain::application::Application;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use service::Purpose;
 
-use super::access::{Access, is_foreign};
+use super::access::Access;
 use super::answer::Problem;
 use super::console::{View, language_cookie};
 use super::environment::secret_of;
 use super::names;
+use super::own_form::{own_form, starting};
 use crate::catch_address::{CATCH_PATH, catch_address, with_own};
 use crate::sandbox::{Parts, Sandbox};
 use page::{CaughtPage, ExchangedPage, Frame, RefusedPage, StartPage, StateCheck, failure, page};
@@ -141,7 +142,7 @@ async fn start(State(catcher): State<Catcher>, headers: HeaderMap, body: Bytes) 
 }
 
 async fn begin(catcher: &Catcher, headers: &HeaderMap, body: &[u8]) -> Result<Response, Problem> {
-    let parts = catcher.own_form(headers)?;
+    let parts = own_form(&catcher.sandbox, &catcher.access, headers)?;
     let Application { client_id, .. } = application(parts, &FormFields::parse(body)).await?;
     let rule =
         "http is only for this machine: start the sandbox with --listen on a loopback address, or with --tls";
@@ -173,7 +174,7 @@ async fn exchange(State(catcher): State<Catcher>, headers: HeaderMap, body: Byte
 }
 
 async fn exchanged(catcher: &Catcher, headers: &HeaderMap, body: &[u8]) -> Result<Response, Problem> {
-    let parts = catcher.own_form(headers)?;
+    let parts = own_form(&catcher.sandbox, &catcher.access, headers)?;
     let fields = FormFields::parse(body);
     let required = |name: &str| fields.get(name).ok_or_else(|| Problem::invalid(name, "is required"));
     let (code, state) = (required("code")?, required("state")?);
@@ -189,26 +190,6 @@ async fn exchanged(catcher: &Catcher, headers: &HeaderMap, body: &[u8]) -> Resul
     });
     set_cookie(&mut response, "", 0);
     Ok(response)
-}
-
-impl Catcher {
-    /// The parts of the node, for a form of this page. A browser of another machine needs the cookie of the
-    /// console, because the pages show secrets.
-    fn own_form(&self, headers: &HeaderMap) -> Result<&Parts, Problem> {
-        if is_foreign(headers) {
-            let message = "Origin: web pages of other origins may not do this";
-            return Err(Problem::new(StatusCode::FORBIDDEN, message));
-        }
-        if !self.access.is_local(headers) && !self.access.has_cookie(headers) {
-            let message = "the console's cookie is required";
-            return Err(Problem::new(StatusCode::UNAUTHORIZED, message));
-        }
-        self.sandbox.parts().ok_or_else(starting)
-    }
-}
-
-fn starting() -> Problem {
-    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "the sandbox still starts: try again")
 }
 
 async fn application(parts: &Parts, fields: &FormFields) -> Result<Application, Problem> {

@@ -29,6 +29,13 @@ pub(super) struct SignInFields {
     client: Option<String>,
 }
 
+impl SignInFields {
+    /// A user and an application, by their names.
+    pub fn of(user: Option<&str>, client: Option<&str>) -> Self {
+        Self { user: user.map(str::to_owned), client: client.map(str::to_owned) }
+    }
+}
+
 /// New tokens.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

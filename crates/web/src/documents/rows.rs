@@ -2,48 +2,58 @@
 
 use serde_json::Value;
 
+use super::korean::described;
+use crate::pages::Lang;
+
 /// Maximum depth of inner fields. No answer is deeper, so only a recursive schema is cut off.
 const DEPTH_MAX: usize = 6;
 
 /// A field, a parameter, or the heading of a variant.
+#[derive(Clone, Debug)]
 pub struct FieldRow {
     /// The name, with the names of the outer fields: `data[].channelId`.
     pub name: String,
-    /// The type and the allowed values.
+    /// The type.
     pub kind: String,
+    /// The allowed values, when they are listed.
+    pub values: Vec<String>,
+    /// Bounds and default.
+    pub limits: String,
     /// Whether the field is required (in a request), or always present (in an answer).
     pub required: bool,
+    /// Whether this is the heading of a variant.
+    pub is_heading: bool,
     /// The description.
     pub about: String,
 }
 
 impl FieldRow {
     /// The row of a parameter of an OpenAPI document.
-    pub fn parameter(parameter: &Value) -> Self {
-        let place = parameter["in"].as_str().unwrap_or_default();
+    pub fn parameter(parameter: &Value, lang: Lang) -> Self {
+        let name = parameter["name"].as_str().unwrap_or_default().to_owned();
+        let schema = &parameter["schema"];
         Self {
-            name: parameter["name"].as_str().unwrap_or_default().to_owned(),
-            kind: format!("{} · {place}", kind(&Value::Null, &parameter["schema"])),
+            kind: kind(&Value::Null, schema),
+            values: listed(&Value::Null, schema),
+            limits: bounds(schema, lang),
             required: parameter["required"] == true,
-            about: plain(parameter["description"].as_str().unwrap_or_default()),
+            is_heading: false,
+            about: described(&name, parameter["description"].as_str(), lang),
+            name,
         }
     }
 }
 
-/// A text without the marks that Markdown puts around code.
-pub fn plain(text: &str) -> String {
-    text.replace('`', "")
-}
-
 /// The rows of a schema of this document.
-pub fn rows(document: &Value, schema: &Value) -> Vec<FieldRow> {
+pub fn rows(document: &Value, schema: &Value, lang: Lang) -> Vec<FieldRow> {
     let mut rows = Vec::new();
-    Walk { document, rows: &mut rows }.fields("", schema, 0);
+    Walk { document, lang, rows: &mut rows }.fields("", schema, 0);
     rows
 }
 
 struct Walk<'a> {
     document: &'a Value,
+    lang: Lang,
     rows: &'a mut Vec<FieldRow>,
 }
 
@@ -61,7 +71,7 @@ impl Walk<'_> {
         }
         let mut variants = variants(self.document, &schema);
         variants.retain(|variant| variant["properties"].is_object());
-        let headings = headings(inside, &variants);
+        let headings = headings(inside, &variants, self.lang);
         let several = variants.len() > 1;
         for (variant, heading) in variants.iter_mut().zip(headings) {
             if several {
@@ -74,10 +84,17 @@ impl Walk<'_> {
 
     fn field(&mut self, name: String, field: &Value, required: bool, depth: usize) {
         let resolved = resolve(self.document, field);
-        let about = field.get("description").or(resolved.get("description"));
-        let about = plain(about.and_then(Value::as_str).unwrap_or_default());
-        let kind = kind(self.document, &resolved);
-        self.rows.push(FieldRow { name: name.clone(), kind, required, about });
+        let about = field.get("description").or(resolved.get("description")).and_then(Value::as_str);
+        let own_name = name.rsplit('.').next().unwrap_or_default();
+        self.rows.push(FieldRow {
+            name: name.clone(),
+            kind: kind(self.document, &resolved),
+            values: listed(self.document, &resolved),
+            limits: bounds(&resolved, self.lang),
+            required,
+            is_heading: false,
+            about: described(own_name, about, self.lang),
+        });
         if resolved["items"].is_object() {
             self.fields(&format!("{name}[]"), &resolved["items"], depth + 1);
         } else {
@@ -95,7 +112,7 @@ fn hide_absent(variant: &mut Value) {
 
 /// The headings of variants: the field that distinguishes a variant from the others, with its value, or else
 /// the fields that only this variant requires.
-fn headings(inside: &str, variants: &[Value]) -> Vec<FieldRow> {
+fn headings(inside: &str, variants: &[Value], lang: Lang) -> Vec<FieldRow> {
     let everywhere = |name: &str| variants.iter().all(|variant| required(variant).any(|each| each == name));
     let heading = |variant: &Value| {
         let mut fields = variant["properties"].as_object().into_iter().flatten();
@@ -106,8 +123,16 @@ fn headings(inside: &str, variants: &[Value]) -> Vec<FieldRow> {
             |(name, value)| format!("{name} = {value}"),
         );
         let name = if inside.is_empty() { which } else { format!("{inside}: {which}") };
-        let about = plain(variant["description"].as_str().unwrap_or_default());
-        FieldRow { name, kind: String::new(), required: false, about }
+        let about = variant["description"].as_str().map(|about| described("", Some(about), lang));
+        FieldRow {
+            name,
+            kind: String::new(),
+            values: Vec::new(),
+            limits: String::new(),
+            required: false,
+            is_heading: true,
+            about: about.unwrap_or_default(),
+        }
     };
     variants.iter().map(heading).collect()
 }
@@ -144,19 +169,20 @@ pub fn resolve(document: &Value, schema: &Value) -> Value {
     Value::Object(whole)
 }
 
-/// The allowed values, in one line.
+/// The type, in one line.
 fn kind(document: &Value, schema: &Value) -> String {
-    let values = values(document, schema);
+    let line = type_names(document, schema).join(" | ");
+    match (line.as_str(), &type_names(document, &schema["items"])[..]) {
+        ("array", [item]) => format!("{item}[]"),
+        _ => line,
+    }
+}
+
+/// The values that a field may have, when they are listed.
+fn listed(document: &Value, schema: &Value) -> Vec<String> {
+    let of = if schema["items"].is_object() { &schema["items"] } else { schema };
     let shown = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    let values: Vec<_> = values.iter().filter(|value| !value.is_null()).map(shown).collect();
-    let mut line = type_names(document, schema).join(" | ");
-    if let ("array", [item]) = (line.as_str(), &type_names(document, &schema["items"])[..]) {
-        line = format!("{item}[]");
-    }
-    if !values.is_empty() {
-        line.push_str(&format!(": {}", values.join(", ")));
-    }
-    line + &bounds(schema)
+    values(document, of).iter().filter(|value| !value.is_null()).map(shown).collect()
 }
 
 /// The types that a schema names, also through references and alternatives.
@@ -180,24 +206,26 @@ fn values(document: &Value, schema: &Value) -> Vec<Value> {
     }
 }
 
-fn bounds(schema: &Value) -> String {
+/// Bounds and default, as `1–100 characters, default 20`.
+fn bounds(schema: &Value, lang: Lang) -> String {
     let number = |key: &str| schema[key].as_i64();
     let range = |unit: &str, min: Option<i64>, max: Option<i64>| match (min, max) {
-        (Some(min), Some(max)) => format!(", {min}–{max}{unit}"),
-        (None, Some(max)) => format!(", ≤ {max}{unit}"),
-        (Some(min), None) => format!(", ≥ {min}{unit}"),
-        (None, None) => String::new(),
+        (Some(min), Some(max)) => Some(format!("{min}–{max}{unit}")),
+        (None, Some(max)) => Some(format!("≤ {max}{unit}")),
+        (Some(min), None) => Some(format!("≥ {min}{unit}")),
+        (None, None) => None,
     };
-    let mut line = range("", number("minimum"), number("maximum"));
-    line.push_str(&range(" chars", number("minLength"), number("maxLength")));
-    line.push_str(&range(" items", number("minItems"), number("maxItems")));
-    if let Some(default) = schema.get("default") {
-        line.push_str(&format!(
-            ", = {}",
-            default.as_str().map_or_else(|| default.to_string(), str::to_owned)
-        ));
-    }
-    line
+    let default = schema.get("default").map(|default| {
+        let value = default.as_str().map_or_else(|| default.to_string(), str::to_owned);
+        format!("{} {value}", lang.pick("기본값", "default"))
+    });
+    let parts = [
+        range("", number("minimum"), number("maximum")),
+        range(lang.pick("자", " characters"), number("minLength"), number("maxLength")),
+        range(lang.pick("개", " items"), number("minItems"), number("maxItems")),
+        default,
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
@@ -207,7 +235,11 @@ mod tests {
     use super::*;
 
     fn shown(document: &Value, schema: &Value) -> Vec<(String, String)> {
-        rows(document, schema).into_iter().map(|row| (row.name, row.kind)).collect()
+        let line = |row: FieldRow| match row.values.is_empty() {
+            true => (row.name, row.kind),
+            false => (row.name, format!("{}: {}", row.kind, row.values.join(", "))),
+        };
+        rows(document, schema, Lang::En).into_iter().map(line).collect()
     }
 
     fn pairs(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
@@ -268,24 +300,24 @@ mod tests {
         let mut seen = Vec::new();
         for document in &documents {
             for (_, schema) in document["components"]["schemas"].as_object().into_iter().flatten() {
-                seen.extend(rows(document, schema));
+                seen.extend(rows(document, schema, Lang::En));
             }
             let operations = document["paths"].as_object().into_iter().flatten();
             for operation in operations.flat_map(|(_, path)| path.as_object().into_iter().flatten()) {
                 let content = operation.1["requestBody"]["content"].as_object().into_iter().flatten();
                 for (_, body) in content {
-                    seen.extend(rows(document, body["schema"].get("x-line").unwrap_or(&body["schema"])));
+                    let schema = body["schema"].get("x-line").unwrap_or(&body["schema"]);
+                    seen.extend(rows(document, schema, Lang::En));
                 }
             }
         }
         assert!(seen.len() > 300, "{}", seen.len());
-        for FieldRow { name, kind, .. } in seen {
-            let heading = name.contains(" = ") || name.contains("+ ");
+        for FieldRow { name, kind, is_heading, .. } in seen {
             // Two known cases: a restriction has no end, and an envelope may be empty.
             let field = name.rsplit('.').next().unwrap_or_default();
             let has_value = kind != "null" || ["releaseDate", "message", "content"].contains(&field);
             assert!(!name.is_empty() && !name.contains('#') && has_value, "{name}: {kind}");
-            assert!(heading || !kind.is_empty(), "{name} has no type");
+            assert!(is_heading || !kind.is_empty(), "{name} has no type");
         }
     }
 }

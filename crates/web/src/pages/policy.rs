@@ -24,6 +24,11 @@ pub fn site_policy() -> String {
     format!("{BASE}; script-src 'self'; form-action 'self'; {END}")
 }
 
+/// The policy of the documentation, whose script also loads results of the search.
+pub fn documentation_policy() -> String {
+    format!("{BASE}; script-src 'self'; connect-src 'self'; form-action 'self'; {END}")
+}
+
 fn source_expression(origin: &str) -> Option<&str> {
     let (scheme, host) = origin.split_once("://")?;
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | ':' | '[' | ']');

@@ -205,6 +205,11 @@ impl<'a> Shell<'a> {
         (!self.is_alone).then_some(&*self.files.script.href)
     }
 
+    /// The address of the script of the documentation.
+    pub fn docs_script(&self) -> &'a str {
+        &self.files.docs_script.href
+    }
+
     /// The address of the logo.
     pub fn logo(&self) -> Option<&'a str> {
         self.files.logo.as_ref().map(|file| &*file.href)

@@ -1,14 +1,15 @@
 'use strict';
 // Makes the pages nicer to use. Everything works without it.
 
-// Copies a secret, and says so for a moment.
+// Copies a field or a text, and says so for a moment.
 for (const button of document.querySelectorAll('[data-copy]')) {
   const label = button.textContent;
   button.addEventListener('click', async () => {
     const field = document.getElementById(button.dataset.copy);
-    field.select();
+    if (field.select) field.select();
+    else getSelection().selectAllChildren(field);
     try {
-      await navigator.clipboard.writeText(field.value);
+      await navigator.clipboard.writeText(field.value ?? field.textContent);
     } catch {
       document.execCommand('copy');
     }

@@ -3,6 +3,8 @@
 mod accounts;
 mod brand;
 mod connected_apps;
+mod docs;
+mod docs_samples;
 mod landing;
 mod operator;
 mod sign_in;

@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use domain::event::EventType;
 use serde_json::{Value, json};
 use testkit::{Request, Setup, both};
 
@@ -50,37 +49,6 @@ async fn the_documents_are_public_and_cacheable() {
             assert_eq!(answer.text(), web::documents::text(&document));
         }
         world.send(Request::post("/openapi.json")).await.assert_refused(405, "METHOD_NOT_ALLOWED");
-    })
-    .await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn the_page_for_people_is_the_same_in_korean_and_english() {
-    both(Setup::default(), |world| async move {
-        for (language, title) in [("ko", "API 문서"), ("en", "API documentation")] {
-            let page = world.send(Request::get("/docs").header("Accept-Language", language)).await;
-            assert_eq!(page.status, 200);
-            assert_eq!(page.header("content-type"), Some("text/html; charset=utf-8"));
-            assert_eq!(page.header("vary"), Some("accept-language, cookie"));
-            let policy = page.header("content-security-policy").expect("a policy");
-            assert!(policy.starts_with("default-src 'none'; style-src 'self';"), "{policy}");
-            let html = page.text();
-            assert!(html.contains(&format!("<h1>{title}</h1>")));
-            assert!(
-                !html.contains("<script>") && !html.contains("=\"http"),
-                "something is loaded from elsewhere"
-            );
-            for Endpoint { path, .. } in ENDPOINTS.iter() {
-                assert!(html.contains(&format!("<code>{path}</code>")), "{path} is missing");
-            }
-            for event in
-                EventType::ALL.map(EventType::name).into_iter().chain(["SYSTEM", "drop_reward_claim"])
-            {
-                assert!(html.contains(&format!("<code>{event}</code>")), "{event} is missing");
-            }
-            let asked = world.send(Request::get(format!("/docs?lang={language}"))).await;
-            assert_eq!(asked.text(), html);
-        }
     })
     .await;
 }

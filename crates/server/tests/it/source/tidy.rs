@@ -17,6 +17,7 @@ const EXPOSE: &[&str] = &[
     "sandbox/src/http/catch/token_call.rs",
     "sandbox/src/http/environment.rs",
     "sandbox/src/http/tokens.rs",
+    "sandbox/src/http/try_it.rs",
     "sandbox/src/overview.rs",
     "sandbox/src/world_file/export.rs",
     "sandbox/src/world_file/load.rs",
