@@ -59,7 +59,10 @@ pub fn guide_html(guide: &Guide, base_url: &str, lang: Lang) -> String {
     });
     let mut page = String::with_capacity(text.len() * 2);
     html::push_html(&mut page, events);
-    page.replace("<table>", "<div class=\"scrolls\"><table>").replace("</table>", "</table></div>")
+    // What may be wider than a phone can be scrolled with the keyboard, too.
+    page.replace("<table>", "<div class=\"scrolls\" tabindex=\"0\"><table>")
+        .replace("</table>", "</table></div>")
+        .replace("<pre>", "<pre tabindex=\"0\">")
 }
 
 fn reason_table(lang: Lang) -> String {

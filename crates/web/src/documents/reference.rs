@@ -38,6 +38,8 @@ pub struct GroupPage<'a> {
     pub group: &'static Group,
     /// Its operations.
     pub operations: Vec<OperationView>,
+    /// Whom a reader of a sandbox can call as; `None` elsewhere.
+    pub callers: Option<Callers>,
 }
 
 impl GroupPage<'_> {
@@ -55,6 +57,11 @@ impl GroupPage<'_> {
 
     fn answer_id(&self, id: &str) -> String {
         format!("{id}-answer")
+    }
+
+    /// The application that a form begins with.
+    fn is_first_choice(&self, client_id: &str, operation: &OperationView) -> bool {
+        client_id == if operation.is_for_verified { "drops" } else { "demo" }
     }
 }
 
@@ -92,6 +99,8 @@ pub struct OperationView {
     pub reasons: Vec<&'static ReasonText>,
     /// The example.
     pub sample: Option<SampleView>,
+    /// Who is chosen to try it.
+    pub mode: &'static str,
 }
 
 /// Fields under a heading.
@@ -104,8 +113,20 @@ pub struct FieldTable {
     pub is_answer: bool,
 }
 
+/// Whom a reader of a sandbox can call as.
+pub struct Callers {
+    /// Ids and names of people.
+    pub people: Vec<(String, String)>,
+    /// Ids of applications.
+    pub applications: Vec<String>,
+}
+
 /// An example.
 pub struct SampleView {
+    /// The address on the service.
+    pub target: String,
+    /// The body; empty for none.
+    pub body: &'static str,
     /// The request in each language.
     pub programs: Vec<ProgramText>,
     /// The answer.
@@ -136,8 +157,10 @@ impl ProgramText {
 
 impl From<SampleCall> for SampleView {
     fn from(call: SampleCall) -> Self {
-        let SampleCall { curl, javascript, python, answer, .. } = call;
+        let SampleCall { target, body, curl, javascript, python, answer, .. } = call;
         Self {
+            target,
+            body,
             programs: vec![
                 ProgramText { language: "curl", name: "curl", text: curl },
                 ProgramText::javascript(javascript),
@@ -181,6 +204,12 @@ fn view(operation: &Operation, base_url: &str, lang: Lang) -> OperationView {
         is_page: success.is_null(),
         reasons: reasons_of(operation, lang),
         sample: sample_of(operation, base_url).map(SampleView::from),
+        mode: match security {
+            Security::User => "user",
+            Security::Client => "client",
+            Security::Operator(_) => "operator",
+            Security::None => "none",
+        },
     }
 }
 

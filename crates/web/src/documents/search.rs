@@ -14,7 +14,7 @@ use super::marked::plain;
 use super::notes::note;
 use super::place::{DOCS, DocsPlace};
 use super::reasons::reasons;
-use super::reference::views;
+use super::reference::{OperationView, views};
 use super::texts::DocsTexts;
 use crate::pages::{Lang, Shell, filters};
 
@@ -70,6 +70,10 @@ struct Entry {
     /// Everything else in lower case.
     text: String,
 }
+
+/// The operations of each group in each language.
+static VIEWS: LazyLock<Vec<[Vec<OperationView>; 2]>> =
+    LazyLock::new(|| GROUPS.iter().map(|group| Lang::ALL.map(|lang| views(group, "", lang))).collect());
 
 /// The texts of both languages are searched, whatever the language of the page.
 static ENTRIES: LazyLock<[Vec<Entry>; 2]> = LazyLock::new(|| Lang::ALL.map(entries));
@@ -193,9 +197,8 @@ fn parts(markdown: &str) -> Vec<(String, String, String)> {
 
 fn operation_entries(lang: Lang) -> Vec<Entry> {
     let mut entries = Vec::new();
-    for group in GROUPS {
-        let [korean, english] = Lang::ALL.map(|lang| views(group, "", lang));
-        for (korean, english) in korean.iter().zip(&english) {
+    for (group, [korean, english]) in GROUPS.iter().zip(&*VIEWS) {
+        for (korean, english) in korean.iter().zip(english) {
             let own = if lang == Lang::Ko { korean } else { english };
             let fields = [korean, english].into_iter().flat_map(|view| {
                 let tables = view.inputs.iter().chain([&view.content]);

@@ -17,7 +17,7 @@ use super::frame::Navigation;
 use super::guide::{GuidePage, guide_html};
 use super::overview::{OverviewPage, first_call};
 use super::place::{DOCS, DocsPlace};
-use super::reference::{GroupPage, views};
+use super::reference::{Callers, GroupPage, views};
 use super::search::{ASKED_CHARS_MAX, SearchPage, search};
 use super::texts::texts;
 use crate::Web;
@@ -28,6 +28,8 @@ use crate::pages::{Area, Lang, Shell, documentation_policy, language_href};
 /// How long a browser may keep a page: ten minutes. The language is that of a cookie, so no other cache may
 /// keep it.
 const CACHE: HeaderValue = HeaderValue::from_static("private, max-age=600");
+/// Maximum number of people, and of applications, to choose from.
+const CALLERS_MAX: i64 = 20;
 const VARY: HeaderValue = HeaderValue::from_static("accept-language, cookie");
 
 /// `GET /docs` and every page below it, without credentials.
@@ -42,7 +44,16 @@ pub(super) async fn show(State(web): State<Web>, request: Request) -> Response {
         return Failure::from(Refusal::NotFound(Resource::Path)).into_response();
     };
     let lang = request.lang();
-    let page = web.docs().page(lang, request.path(), || render(&web, &request, place));
+    if web.config().sandbox && matches!(place, DocsPlace::Group(_)) {
+        // A sandbox's people and applications change, so the page is made anew each time.
+        return match callers(&web).await {
+            Ok(callers) => {
+                request.page(render(&web, &request, place, Some(callers)), &documentation_policy(), None)
+            }
+            Err(error) => Failure::from(error).into_response(),
+        };
+    }
+    let page = web.docs().page(lang, request.path(), || render(&web, &request, place, None));
     let mut response = request.page(page.html.clone(), &documentation_policy(), None);
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, CACHE);
@@ -68,8 +79,19 @@ fn found(web: &Web, request: &PageRequest, asked: &str) -> Response {
     request.page(page.render().unwrap_or_default(), &documentation_policy(), None)
 }
 
+/// The people and applications of a sandbox.
+async fn callers(web: &Web) -> Result<Callers, service::Error> {
+    let people = web.service().people(CALLERS_MAX).await?;
+    let listed = web.service().applications(None, CALLERS_MAX, None).await?.applications;
+    let alive = listed.into_iter().filter(|life| life.deleted_at.is_none() && life.disabled_at.is_none());
+    Ok(Callers {
+        people: people.into_iter().map(|person| (person.login, person.channel_name)).collect(),
+        applications: alive.map(|life| life.application.client_id.to_string()).collect(),
+    })
+}
+
 /// A page as HTML.
-fn render(web: &Web, request: &PageRequest, place: DocsPlace) -> String {
+fn render(web: &Web, request: &PageRequest, place: DocsPlace, callers: Option<Callers>) -> String {
     let (lang, base_url) = (request.lang(), web.config().base_url.as_str());
     let shell = Shell {
         language_href: Some(language_href(&place.href(), None, lang.other())),
@@ -83,7 +105,8 @@ fn render(web: &Web, request: &PageRequest, place: DocsPlace) -> String {
     let page = match place {
         DocsPlace::Overview => OverviewPage { shell, nav, t, base_url, first: first_call(base_url) }.render(),
         DocsPlace::Group(group) => {
-            GroupPage { shell, nav, t, group, operations: views(group, base_url, lang) }.render()
+            let operations = views(group, base_url, lang);
+            GroupPage { shell, nav, t, group, operations, callers }.render()
         }
         DocsPlace::Events => EventsPage {
             shell,

@@ -5,6 +5,7 @@ mod brand;
 mod connected_apps;
 mod docs;
 mod docs_samples;
+mod docs_try;
 mod landing;
 mod operator;
 mod sign_in;

@@ -56,3 +56,20 @@ document.addEventListener('keydown', (event) => {
   event.preventDefault();
   field.focus();
 });
+
+// Sends a request of a sandbox, and shows its answer below the form.
+document.addEventListener('submit', async (event) => {
+  const form = event.target.closest('.try form');
+  if (!form) return;
+  event.preventDefault();
+  const place = form.querySelector('.try-answer');
+  place.textContent = form.dataset.sending;
+  try {
+    const answer = await fetch(form.action, { method: 'POST', body: new URLSearchParams(new FormData(form)) });
+    const shown = new DOMParser().parseFromString(await answer.text(), 'text/html').getElementById('answer');
+    place.replaceChildren(...(shown ? shown.childNodes : [`${answer.status}`]));
+  } catch (problem) {
+    place.textContent = String(problem);
+  }
+  delete form.dataset.sent;
+});
