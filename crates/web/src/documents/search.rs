@@ -102,6 +102,7 @@ impl Entry {
             let is_whole =
                 |text: &str| text.split(|c: char| c.is_whitespace() || c == '/').any(|part| part == *word);
             let points = match () {
+                () if self.title == *word => 12,
                 () if is_whole(&self.title) => 8,
                 () if self.title.contains(word) => 5,
                 () if is_whole(&self.text) => 2,
@@ -129,6 +130,8 @@ fn excerpt(text: &str, word: &str) -> String {
     let from = at.saturating_sub(EXCERPT_CHARS / 3).min(characters.len());
     let until = (from + EXCERPT_CHARS).min(characters.len());
     let part: String = characters[from..until].iter().collect();
+    // A text that is cut off begins with a whole word.
+    let part = if from > 0 { part.split_once(' ').map_or(part.as_str(), |(_, rest)| rest) } else { &part };
     let (before, after) = (if from > 0 { "…" } else { "" }, if until < characters.len() { "…" } else { "" });
     format!("{before}{}{after}", part.trim())
 }
@@ -188,7 +191,9 @@ fn parts(markdown: &str) -> Vec<(String, String, String)> {
             let (title, anchor) = heading.split_once(" {").unwrap_or((heading, ""));
             parts.push((plain(title), anchor.trim_end_matches('}').to_owned(), String::new()));
         } else if let Some((_, _, text)) = parts.last_mut() {
-            text.push_str(&plain(line).replace(['*', '|'], " ").replace("---", ""));
+            let line =
+                line.trim_start_matches(|c: char| c.is_ascii_digit()).trim_start_matches(['-', '.', ' ']);
+            text.push_str(&plain(line).replace("**", "").replace('|', " ").replace("---", ""));
             text.push(' ');
         }
     }
@@ -294,7 +299,7 @@ mod tests {
                 assert_eq!(first(asked, lang), expected, "{asked}");
             }
             assert!(search("세션 URL", lang).len() > 2 && search("  ", lang).is_empty());
-            assert!(search("no such thing anywhere", lang).is_empty());
+            assert!(search("zzzz token", lang).is_empty());
         }
     }
 
