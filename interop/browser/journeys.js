@@ -7,6 +7,7 @@ const { createServer } = require('node:http');
 const { mkdtempSync, rmSync } = require('node:fs');
 const { tmpdir } = require('node:os');
 const { join } = require('node:path');
+const { setTimeout } = require('node:timers/promises');
 const io = require('socket.io-client-1.0.6');
 const { Inbox } = require('../js/lib/inbox.js');
 const { suite } = require('../js/lib/tap.js');
@@ -16,6 +17,7 @@ const { BASE, DESK, PHONE, api, freshPage } = require('./console_rig.js');
 
 const { streamer, viewer, world } = w;
 const PASSWORD = 'a long and simple password';
+const LOOK_EVERY_MS = 50;
 const STATE = 'state of a journey';
 
 /** A server that answers for the application's redirect address. */
@@ -163,11 +165,14 @@ async function lifeOfAnApplication(browser, redirect, options) {
   await person.close();
 }
 
-/** The link of the newest message to this person. */
+/** The link in the message to this person, which follows the answer of the form. */
 async function resetLink(login) {
-  const { data } = await api('GET', 'log?kind=mail');
-  const mail = data.filter((record) => JSON.stringify(record).includes(`${login}@example.com`)).at(-1);
-  return JSON.stringify(mail).match(/https?:[^"\\]*reset-password[^"\\]*/)[0];
+  for (;;) {
+    const { data } = await api('GET', 'log?kind=mail');
+    const mail = data.map((record) => JSON.stringify(record)).find((text) => text.includes(`${login}@example.com`));
+    if (mail) return mail.match(/https?:[^"\\]*reset-password[^"\\]*/)[0];
+    await setTimeout(LOOK_EVERY_MS);
+  }
 }
 
 async function lifeOfAnAccount(browser, options) {
