@@ -121,8 +121,11 @@ async fn each_page_is_seen_with_its_role_and_is_missing_for_others() {
     .await;
 }
 
-/// Every form: its page, its address, its button or else its fields, and the role that it needs.
-fn forms(key_id: &str) -> Vec<(String, String, Vec<(&'static str, &'static str)>, &'static str)> {
+/// A form: its page, its address, its button or else its fields, and the role that it needs.
+type FormCase = (String, String, Vec<(&'static str, &'static str)>, &'static str);
+
+/// Every form.
+fn forms(key_id: &str) -> Vec<FormCase> {
     let acts = |path: &str, names: &[&'static str]| {
         let form = |name: &&'static str| (path.to_owned(), path.to_owned(), vec![("action", *name)], "write");
         names.iter().map(form).collect::<Vec<_>>()
