@@ -167,6 +167,36 @@ async function anAppIsWithdrawn({ browser }) {
   await context.close();
 }
 
+const STUDIO = [
+  '', '/chat', '/broadcast?q=a', '/chat-settings', '/restrictions', '/managers', '/followers', '/subscribers', '/stream-key',
+];
+
+/** Each page of the studio on a phone, and the chat, which moves by itself. */
+async function theStudioIsUsed({ browser }) {
+  const { context, page, wrong, base } = await openApps(browser, streamer);
+  for (const place of STUDIO) {
+    await page.goto(`${base}/studio${place}`);
+    const width = await page.evaluate(() => document.documentElement.scrollWidth);
+    assert.ok(width <= PHONE.width, `/studio${place} is ${width} px wide`);
+    assert.deepEqual(await findings(page), [], place);
+  }
+  await page.goto(`${base}/studio/chat`);
+  const said = { senderChannelId: viewer.channelId, message: 'Can you read me?' };
+  const operator = { Authorization: `Bearer ${world.operatorKey}` };
+  await w.post(`/platform/v1/channels/${streamer.channelId}/chats`, operator, {}, said);
+  const message = page.locator('.chat li', { hasText: said.message });
+  await message.waitFor();
+  await message.getByRole('button', { name: 'Hide' }).click();
+  await page.getByText('The message is hidden.').waitFor();
+  await message.getByText('Hidden').waitFor();
+  // The page notices the end of the sign-in.
+  await page.mouse.move(1, 1);
+  await context.clearCookies();
+  await page.waitForURL(`${base}/sign-in?next=*`);
+  assert.deepEqual(wrong, []);
+  await context.close();
+}
+
 async function framing({ browser }) {
   const { context, page } = await freshPage(browser);
   await page.goto(REDIRECT);
@@ -208,6 +238,7 @@ suite(async (step) => {
     await step('both buttons are in view on a phone', () => phone(rig));
     await step('the pages fit a phone, and axe-core finds nothing serious', () => appsAreLookedAt(rig));
     await step('an app is withdrawn, without JavaScript', () => anAppIsWithdrawn(rig));
+    await step('the studio fits a phone, and its chat moves by itself', () => theStudioIsUsed(rig));
     await step('no other site can frame the page', () => framing(rig));
     await step('an unknown client or address gets an error page, not a redirect', () => strangers(rig));
   } finally {

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::limits::ID_BYTES_MAX;
+use crate::secret::SecretHash;
 use crate::{Invalid, Rule, Timestamp};
 
 macro_rules! ids {
@@ -90,6 +91,8 @@ ids! {
     OperatorKeyId,
     /// An entry of the audit log.
     AuditEntryId,
+    /// A browser that is signed in, as its person names it. The id is no credential.
+    BrowserSessionId,
     /// A node of the service.
     NodeId,
     /// A webhook until its deletion. The next webhook of the same application has another id.
@@ -127,6 +130,18 @@ time_ordered!(
     WebhookId,
     WebhookSecretId
 );
+
+impl BrowserSessionId {
+    /// Characters of an id: 132 bits.
+    const CHARS: usize = 22;
+
+    /// The id of the browser with this token. It does not reveal the hash, which the proofs of forms come
+    /// from.
+    pub fn of(token: &SecretHash) -> Self {
+        let hash = SecretHash::of(&format!("{}\nbrowser session", token.as_str()));
+        Self(hash.as_str().chars().take(Self::CHARS).collect::<String>().into())
+    }
+}
 
 impl MessageId {
     /// A bound below every generated id of that millisecond and above every earlier one. So a range of times
@@ -254,6 +269,16 @@ mod tests {
         check("a/b", false);
         check("한글", false);
         check("a\0", false);
+    }
+
+    #[test]
+    fn the_id_of_a_browser_session_is_an_id_and_not_the_hash() {
+        let token = SecretHash::of("token");
+        let id = BrowserSessionId::of(&token);
+        assert!(BrowserSessionId::parse("sessionId", id.as_str()).is_ok());
+        assert_eq!((id.clone(), id.as_str().len()), (BrowserSessionId::of(&token), 22));
+        assert!(!token.as_str().contains(id.as_str()));
+        assert_ne!(id, BrowserSessionId::of(&SecretHash::of("other")));
     }
 
     #[test]

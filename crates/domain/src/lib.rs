@@ -8,7 +8,7 @@
 //! |---|---|
 //! | [`limits`] | `docs/spec/limits.md`, every number with its unit |
 //! | [`scope`], [`token`], [`application`], [`picture`] | `docs/spec/authorization.md` |
-//! | [`account`], [`password`], [`password_fault`], [`totp`], [`mail`] | `docs/accounts.md` |
+//! | [`account`], [`password`], [`password_fault`], [`totp`], [`mail`], [`user_agent`] | `docs/accounts.md` |
 //! | [`channel`] | `docs/spec/channels.md` |
 //! | [`chat`], [`chat_settings`] | `docs/spec/chat.md` |
 //! | [`event`], [`session`], [`system_message`] | `docs/spec/realtime.md` |
@@ -66,13 +66,14 @@ pub mod system_message;
 pub mod time;
 pub mod token;
 pub mod totp;
+pub mod user_agent;
 pub mod webhook;
 pub mod webhook_secrets;
 
 pub use ids::{
-    ApplicationSecretId, AuditEntryId, BatchId, CampaignId, CategoryId, ChannelId, ClaimId, ClientId,
-    DeliveryId, MessageId, MessageSeries, NodeId, OperatorKeyId, OrganizationId, RewardId, SessionKey,
-    WebhookId, WebhookSecretId,
+    ApplicationSecretId, AuditEntryId, BatchId, BrowserSessionId, CampaignId, CategoryId, ChannelId, ClaimId,
+    ClientId, DeliveryId, MessageId, MessageSeries, NodeId, OperatorKeyId, OrganizationId, RewardId,
+    SessionKey, WebhookId, WebhookSecretId,
 };
 pub use invalid::{Invalid, Rule};
 pub use log_interval::LogInterval;

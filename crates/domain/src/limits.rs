@@ -30,6 +30,8 @@ pub const ENDED_TOKENS_KEPT_MS: i64 = 7 * DAY_MS;
 pub const REUSE_GRACE_MS: i64 = 10 * SECOND_MS;
 /// How long a person stays signed in on the consent pages, in milliseconds: 12 hours.
 pub const BROWSER_SESSION_LIFETIME_MS: i64 = DAY_MS / 2;
+/// Bytes of a `User-Agent` header that are kept of a browser that is signed in (ours).
+pub const USER_AGENT_BYTES_MAX: usize = 512;
 
 /// How long the link of a password reset works, in milliseconds (ours): 30 minutes. It works once.
 pub const PASSWORD_RESET_LIFETIME_MS: i64 = 30 * MINUTE_MS;

@@ -36,11 +36,12 @@ mod webhook;
 mod work;
 
 pub use channel::{badges, broadcast_settings, channel_admin, channels, relations, restrictions};
-pub use chat::{chat_settings, chats};
+pub use chat::{chat_log, chat_settings, chats};
 pub use cluster::{due, expire, housekeeping, nodes, overview};
 pub use identity::{
-    accounts, application_life, application_secrets, application_switch, applications, consents, credentials,
-    mail, notices, operator_keys, operators, organizations, password_resets, sign_in, tokens, two_factor,
+    accounts, application_life, application_secrets, application_switch, applications, browser_sessions,
+    consents, credentials, mail, notices, operator_keys, operators, organizations, password_resets, sign_in,
+    tokens, two_factor,
 };
 pub use live::{categories, lives, watching};
 pub use platform::{audit_log, bulk, channel_events, idempotency, world_rows};

@@ -1,4 +1,4 @@
-//! The pages for people: the landing page, signing in and out, the account, and those of operators.
+//! The pages for people: landing, signing in and out, the account, the studio, and those of operators.
 //!
 //! A page is a struct with the layout (`shell`) and a template in `templates/site/`, which extends the layout
 //! of `web` and calls its components. Its handler gets the reader from an extractor of `web`: `Visitor` with
@@ -6,6 +6,7 @@
 //! answers with a redirect and a notice, or with itself and the errors at its fields (422).
 
 mod account;
+mod browser_sessions;
 mod code;
 mod connected_apps;
 mod forms;
@@ -14,12 +15,14 @@ mod operator;
 mod register;
 mod reset_password;
 mod sign_in;
+mod studio;
 mod two_factor;
 
 use axum::routing::{get, post};
 use web::{Router, SIGN_IN, SIGN_IN_CODE, SIGN_OUT, Web};
 
 use crate::account::{ACCOUNT, DELETE, EMAIL, PASSWORD};
+use crate::browser_sessions::SESSIONS;
 use crate::connected_apps::APPS;
 use crate::register::REGISTER;
 use crate::reset_password::RESET_PASSWORD;
@@ -29,10 +32,12 @@ use crate::two_factor::{BEGIN, CODES, CONFIRM, OFF, TWO_FACTOR};
 const LANDING: &str = "/";
 /// One application that a person allows something.
 const APP: &str = "/account/apps/{clientId}";
+/// One browser in which a person is signed in.
+const SESSION: &str = "/account/sessions/{sessionId}";
 
 /// The paths of the pages, with their methods, for the metrics.
 pub fn paths() -> Vec<(&'static str, &'static str)> {
-    PATHS.iter().chain(&operator::PATHS).copied().collect()
+    PATHS.iter().chain(&operator::PATHS).chain(&studio::PATHS).copied().collect()
 }
 
 const PATHS: &[(&str, &str)] = &[
@@ -61,6 +66,9 @@ const PATHS: &[(&str, &str)] = &[
     (APPS, "GET"),
     (APP, "GET"),
     (APP, "POST"),
+    (SESSIONS, "GET"),
+    (SESSIONS, "POST"),
+    (SESSION, "POST"),
 ];
 
 /// The routes of the pages.
@@ -83,5 +91,8 @@ pub fn routes() -> Router<Web> {
         .route(OFF, post(two_factor::turn_off))
         .route(APPS, get(connected_apps::list))
         .route(APP, get(connected_apps::show).post(connected_apps::withdraw))
+        .route(SESSIONS, get(browser_sessions::list).post(browser_sessions::end_others))
+        .route(SESSION, post(browser_sessions::end))
         .merge(operator::routes())
+        .merge(studio::routes())
 }

@@ -65,6 +65,11 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "application_links",
         sql: include_str!("../migrations/0023_application_links.sql"),
     },
+    Migration {
+        version: 26,
+        name: "browser_sessions",
+        sql: include_str!("../migrations/0026_browser_sessions.sql"),
+    },
     Migration { version: 27, name: "audit_log", sql: include_str!("../migrations/0027_audit_log.sql") },
     Migration { version: 28, name: "operators", sql: include_str!("../migrations/0028_operators.sql") },
 ];

@@ -3,11 +3,13 @@
 use domain::ChannelId;
 use domain::operator_key::OperatorRole;
 use domain::secret::BrowserToken;
+use http::header;
 use service::Purpose;
 
 use crate::Web;
 use crate::cookies::browser_token;
 use crate::page_request::PageRequest;
+use crate::quota::block;
 
 /// A browser.
 #[derive(Clone, Debug)]
@@ -26,14 +28,24 @@ impl Browser {
     /// The browser that the cookie names, or a new one.
     pub async fn of(web: &Web, request: &PageRequest) -> Result<Self, service::Error> {
         match browser_token(&request.headers, request.https) {
-            Some(token) => Self::with(web, token, false).await,
+            Some(token) => Self::with(web, request, token, false).await,
             None => Ok(Self::fresh(web)),
         }
     }
 
     /// The browser with this token.
-    pub async fn with(web: &Web, token: BrowserToken, new: bool) -> Result<Self, service::Error> {
+    pub async fn with(
+        web: &Web,
+        request: &PageRequest,
+        token: BrowserToken,
+        new: bool,
+    ) -> Result<Self, service::Error> {
         let person = web.service().signed_in(&token).await?;
+        if let Some(person) = &person {
+            let user_agent = request.headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok());
+            let (user_agent, address) = (user_agent.unwrap_or_default(), block(request.client));
+            web.service().note_browser_use(&token, person, user_agent, address).await;
+        }
         let operator_role = person.as_ref().and_then(|person| person.operator_role);
         let person = person.map(|person| (person.channel_id, person.channel_name));
         Ok(Self { token, new, person, operator_role })

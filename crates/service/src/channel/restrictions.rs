@@ -6,8 +6,8 @@ use domain::restriction::{RestrictionRefusal, Target, may_release, may_restrict}
 use domain::token::Caller;
 use domain::{ChannelId, Invalid, Refusal, Rule, Timestamp};
 use store::Tx;
-pub use store::queries::restrictions::RestrictedChannel;
 use store::queries::restrictions::RestrictedPlace;
+pub use store::queries::restrictions::{RestrictedChannel, TemporaryRestriction};
 
 use crate::work::Work;
 use crate::{Error, Service};
@@ -72,11 +72,44 @@ impl Service {
         next: Option<&str>,
     ) -> Result<RestrictedPage, Error> {
         let context = format!("restrict-channels {} {}", caller.client_id, caller.channel_id);
+        self.restricted_page(context, &caller.channel_id, size, next).await
+    }
+
+    /// As [`restricted_channels`](Self::restricted_channels), for the person of a channel.
+    ///
+    /// # Errors
+    /// `Invalid` for the cursor of another list or channel.
+    pub async fn restricted_by_person(
+        &self,
+        channel: &ChannelId,
+        size: i64,
+        next: Option<&str>,
+    ) -> Result<RestrictedPage, Error> {
+        self.restricted_page(format!("restricted-by-person {channel}"), channel, size, next).await
+    }
+
+    /// Up to `limit` temporary restrictions of a channel that run now, the latest first.
+    pub async fn temporarily_restricted(
+        &self,
+        channel: &ChannelId,
+        limit: i64,
+    ) -> Result<Vec<TemporaryRestriction>, Error> {
+        let (channel, now) = (channel.clone(), self.now());
+        self.read(async move |tx: &mut Tx| Ok(tx.temporarily_restricted(&channel, now, limit).await?)).await
+    }
+
+    async fn restricted_page(
+        &self,
+        context: String,
+        channel: &ChannelId,
+        size: i64,
+        next: Option<&str>,
+    ) -> Result<RestrictedPage, Error> {
         let after = match next {
             Some(cursor) => place(&self.cursors().open("next", &context, cursor)?)?,
             None => RestrictedPlace::start(),
         };
-        let channel = caller.channel_id.clone();
+        let channel = channel.clone();
         let channels = self
             .read(async move |tx: &mut Tx| Ok(tx.restricted_channels(&channel, &after, size + 1).await?))
             .await?;

@@ -6,6 +6,7 @@ pub mod application_life;
 pub mod application_secrets;
 pub mod application_switch;
 pub mod applications;
+pub mod browser_sessions;
 pub mod consents;
 pub(crate) mod credential_cache;
 pub mod credentials;

@@ -7,8 +7,8 @@ use domain::refusal::Resource;
 use domain::{CategoryId, ChannelId, ClientId, Invalid, Refusal, Rule, Timestamp};
 use store::Tx;
 use store::queries::broadcast_settings::BroadcastSetting;
-pub use store::queries::lives::LiveListing;
-use store::queries::lives::{LiveOnAir, LivePlace, LiveShow};
+use store::queries::lives::LivePlace;
+pub use store::queries::lives::{LiveListing, LiveOnAir, LiveShow};
 
 use crate::work::Work;
 use crate::{Error, Service};
@@ -73,6 +73,12 @@ impl Service {
         let report = report.checked()?;
         let channel = channel.clone();
         self.write(async move |work: &mut Work<'_>| put_since(work, &channel, &report, start).await).await
+    }
+
+    /// The live of a channel; `None` when it is off air.
+    pub async fn live_on_air(&self, channel: &ChannelId) -> Result<Option<LiveOnAir>, Error> {
+        let channel = channel.clone();
+        self.read(async move |tx: &mut Tx| Ok(tx.live_on_air(&channel).await?)).await
     }
 
     /// Takes a channel off air. Nothing happens when the channel is not on air.

@@ -33,15 +33,15 @@ use domain::outbound::SendFailure;
 use domain::secret::SecretHash;
 use domain::session::ChangeKind;
 use domain::{
-    ApplicationSecretId, AuditEntryId, BatchId, CampaignId, CategoryId, ChannelId, ClaimId, ClientId,
-    DeliveryId, MessageId, NodeId, OperatorKeyId, OrganizationId, RewardId, ScopeSet, SessionKey, Timestamp,
-    WebhookId, WebhookSecretId,
+    ApplicationSecretId, AuditEntryId, BatchId, BrowserSessionId, CampaignId, CategoryId, ChannelId, ClaimId,
+    ClientId, DeliveryId, MessageId, NodeId, OperatorKeyId, OrganizationId, RewardId, ScopeSet, SessionKey,
+    Timestamp, WebhookId, WebhookSecretId,
 };
 
 pub use channel::{
     broadcast_settings, channel_admin, channel_deletions, channels, relations, restrictions, stream_keys,
 };
-pub use chat::{chat_settings, chats};
+pub use chat::{chat_log, chat_settings, chats};
 pub use cluster::{due, expire, locks, nodes, overview, store_origin, sweeps};
 pub use identity::{
     accounts, application_admin, application_life, application_logos, application_search,
@@ -78,6 +78,7 @@ text_values!(
     AuditEntryId,
     OperatorKeyId,
     BatchId,
+    BrowserSessionId,
     CampaignId,
     CategoryId,
     ChannelId,

@@ -424,3 +424,43 @@ async fn the_last_message_is_that_of_one_sender_in_one_chat() {
     })
     .await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_log_of_a_chat_has_its_latest_messages_and_its_notice() {
+    in_seeded(async move |tx: &mut Tx| {
+        let a = channel("a");
+        tx.put_manager(&a, &channel("c"), UserRole::StreamingChatManager, at(1)).await?;
+        for (of, sender, ms, n) in
+            [("a", "b", 5, 1), ("a", "c", 7, 2), ("b", "b", 9, 3), ("a", "gone", 11, 4)]
+        {
+            say(tx, of, sender, ms, n).await?;
+        }
+        tx.hide_messages(&a, &channel("b"), at(5)..at(6), at(8)).await?;
+        let start = MessageId::bound_at(at(0));
+        let log = tx.latest_messages(&a, &start, 10, 10).await?;
+        let lines: Vec<_> =
+            log.iter().map(|line| (line.content.as_str(), line.message_time, line.role)).collect();
+        let manager = Some(UserRole::StreamingChatManager);
+        assert_eq!(
+            lines,
+            [("gone says 4", at(11), None), ("c says 2", at(7), manager), ("b says 1", at(5), None)]
+        );
+        let names: Vec<_> = log.iter().map(|line| line.sender_name.as_deref()).collect();
+        assert_eq!(names, [None, Some("channel c"), Some("channel b")]);
+        let hidden: Vec<_> = log.iter().map(|line| line.hidden_at).collect();
+        assert_eq!(hidden, [None, None, Some(at(8))]);
+        let count = |found: Vec<store::queries::chat_log::LoggedMessage>| found.len();
+        assert_eq!(count(tx.latest_messages(&a, &start, 2, 10).await?), 2);
+        assert_eq!(count(tx.latest_messages(&a, &start, 10, 2).await?), 1, "two rows of all chats");
+        assert_eq!(count(tx.latest_messages(&a, &MessageId::bound_at(at(7)), 10, 10).await?), 2);
+        assert_eq!(count(tx.latest_messages(&channel("c"), &start, 10, 10).await?), 0);
+
+        assert_eq!(tx.notice(&a).await?, None);
+        tx.put_notice(&a, &MessageText::parse("공지".to_owned()).unwrap(), at(12)).await?;
+        let notice = tx.notice(&a).await?.unwrap();
+        assert_eq!((notice.content.as_str(), notice.created_at), ("공지", at(12)));
+        assert_eq!(tx.notice(&channel("b")).await?, None);
+        Ok(())
+    })
+    .await;
+}

@@ -5,6 +5,7 @@
 mod accounts;
 mod application_life;
 mod audit_log;
+mod browser_sessions;
 mod channel_deletions;
 mod chat;
 mod credential_changes;

@@ -51,6 +51,27 @@ async fn a_temporary_restriction_is_over_on_time_and_can_begin_again() {
     .await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn temporary_restrictions_are_listed_while_they_run() {
+    in_seeded(async move |tx: &mut Tx| {
+        let (a, b, c) = (channel("a"), channel("b"), channel("c"));
+        tx.restrict_temporarily(&a, &b, at(100), at(40)).await?;
+        tx.restrict_temporarily(&a, &c, at(120), at(60)).await?;
+        tx.restrict_temporarily(&b, &c, at(130), at(70)).await?;
+        let found = tx.temporarily_restricted(&a, at(99), 10).await?;
+        let lines: Vec<_> = found.iter().map(|line| (line.channel_id.as_str(), line.ends_at)).collect();
+        assert_eq!(
+            (lines, found[0].channel_name.as_str()),
+            (vec![("c", at(120)), ("b", at(100))], "channel c")
+        );
+        assert_eq!(tx.temporarily_restricted(&a, at(100), 10).await?.len(), 1, "one is over");
+        assert_eq!(tx.temporarily_restricted(&a, at(99), 1).await?.len(), 1);
+        assert!(tx.temporarily_restricted(&c, at(0), 10).await?.is_empty());
+        Ok(())
+    })
+    .await;
+}
+
 /// One of four ways to change the same row.
 async fn attempt(tx: &mut Tx, which: usize, now: Timestamp) -> Result<bool, StoreError> {
     let (a, b) = (channel("a"), channel("b"));

@@ -177,7 +177,7 @@ impl Visit<'_> {
         token: BrowserToken,
     ) -> Result<Response, Stop> {
         self.web.service().sign_out(&before.token).await?;
-        let browser = Browser::with(self.web, token, true).await?;
+        let browser = Browser::with(self.web, &self.request, token, true).await?;
         if browser.person.is_none() {
             // The sign-in has a second step.
             let location = code_page(&self.request.path_and_query());

@@ -19,11 +19,33 @@ pub enum Flash {
     Withdrawn,
     /// An operator's change is made.
     Done,
+    /// Another browser was signed out.
+    BrowserSignedOut,
+    /// All other browsers were signed out.
+    BrowsersSignedOut,
+    /// A form was saved.
+    Saved,
+    /// A chat has a new notice.
+    NoticePut,
+    /// A chat message was hidden.
+    MessageHidden,
+    /// A channel was restricted.
+    ChannelRestricted,
+    /// A channel was restricted for a minute.
+    ChannelRestrictedForAMinute,
+    /// A restriction was ended.
+    RestrictionLifted,
+    /// A person has a role in a channel.
+    RoleGiven,
+    /// A person has no role in a channel any more.
+    RoleRemoved,
+    /// A channel has a new stream key.
+    StreamKeyReplaced,
 }
 
 impl Flash {
     /// Every notice.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 18] = [
         Self::SignedOut,
         Self::PasswordChanged,
         Self::EmailChanged,
@@ -31,6 +53,17 @@ impl Flash {
         Self::AccountDeleted,
         Self::Withdrawn,
         Self::Done,
+        Self::BrowserSignedOut,
+        Self::BrowsersSignedOut,
+        Self::Saved,
+        Self::NoticePut,
+        Self::MessageHidden,
+        Self::ChannelRestricted,
+        Self::ChannelRestrictedForAMinute,
+        Self::RestrictionLifted,
+        Self::RoleGiven,
+        Self::RoleRemoved,
+        Self::StreamKeyReplaced,
     ];
 
     /// The value of the cookie.
@@ -43,6 +76,17 @@ impl Flash {
             Self::AccountDeleted => "account-deleted",
             Self::Withdrawn => "withdrawn",
             Self::Done => "done",
+            Self::BrowserSignedOut => "browser-signed-out",
+            Self::BrowsersSignedOut => "browsers-signed-out",
+            Self::Saved => "saved",
+            Self::NoticePut => "notice-put",
+            Self::MessageHidden => "message-hidden",
+            Self::ChannelRestricted => "channel-restricted",
+            Self::ChannelRestrictedForAMinute => "channel-restricted-briefly",
+            Self::RestrictionLifted => "restriction-lifted",
+            Self::RoleGiven => "role-given",
+            Self::RoleRemoved => "role-removed",
+            Self::StreamKeyReplaced => "stream-key-replaced",
         }
     }
 
@@ -62,6 +106,25 @@ impl Flash {
             Self::Done => lang.pick("처리했습니다.", "Done."),
             Self::Withdrawn => {
                 lang.pick("앱의 접근을 취소했습니다.", "The app can no longer access your account.")
+            }
+            Self::BrowserSignedOut => {
+                lang.pick("그 브라우저에서 로그아웃했습니다.", "That browser is signed out.")
+            }
+            Self::BrowsersSignedOut => {
+                lang.pick("다른 모든 브라우저에서 로그아웃했습니다.", "All other browsers are signed out.")
+            }
+            Self::Saved => lang.pick("저장했습니다.", "Saved."),
+            Self::NoticePut => lang.pick("공지를 올렸습니다.", "The notice is up."),
+            Self::MessageHidden => lang.pick("메시지를 숨겼습니다.", "The message is hidden."),
+            Self::ChannelRestricted => lang.pick("활동을 제한했습니다.", "The person is restricted."),
+            Self::ChannelRestrictedForAMinute => {
+                lang.pick("1분 동안 제한했습니다.", "The person is restricted for a minute.")
+            }
+            Self::RestrictionLifted => lang.pick("제한을 해제했습니다.", "The restriction is lifted."),
+            Self::RoleGiven => lang.pick("역할을 주었습니다.", "The person has the role."),
+            Self::RoleRemoved => lang.pick("역할을 해제했습니다.", "The role is taken back."),
+            Self::StreamKeyReplaced => {
+                lang.pick("새 스트림 키를 만들었습니다.", "There is a new stream key.")
             }
         }
     }

@@ -29,6 +29,15 @@ impl Moment {
         let short = distance(at.as_millis() - now.as_millis(), lang).unwrap_or(date);
         Self { exact, full, short }
     }
+
+    /// A moment of the past that is known to the hour.
+    pub fn to_the_hour(at: Timestamp, now: Timestamp, lang: Lang) -> Self {
+        let mut moment = Self::of(at, now, lang);
+        if now.as_millis().saturating_sub(at.as_millis()) < HOUR_MS {
+            moment.short = lang.pick("한 시간 이내", "within the last hour").to_owned();
+        }
+        moment
+    }
 }
 
 /// The distance in words; `None` when it is too long for words.
@@ -68,6 +77,19 @@ mod tests {
         ] {
             assert_eq!(distance(ms, Lang::Ko).as_deref(), ko, "{ms}");
             assert_eq!(distance(ms, Lang::En).as_deref(), en, "{ms}");
+        }
+    }
+
+    #[test]
+    fn a_moment_to_the_hour_names_no_minutes() {
+        let now = Timestamp::from_millis(1_767_225_600_000);
+        for (ago, short) in [
+            (0, "within the last hour"),
+            (HOUR_MS - 1, "within the last hour"),
+            (HOUR_MS, "1 hour ago"),
+            (-HOUR_MS, "within the last hour"),
+        ] {
+            assert_eq!(Moment::to_the_hour(now.plus_ms(-ago), now, Lang::En).short, short, "{ago}");
         }
     }
 

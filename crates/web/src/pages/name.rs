@@ -8,6 +8,9 @@ pub const SHOWN_NAME_MAX_CHARS: usize = 60;
 /// the owner, is never cut off.
 pub(super) const SHOWN_HOST_MAX_CHARS: usize = 253 + ":65535".len();
 
+/// Maximum length of a displayed chat message or title, in characters.
+pub(super) const SHOWN_LINE_MAX_CHARS: usize = 100;
+
 /// Displayed in place of a name without visible characters.
 const NO_NAME: &str = "?";
 

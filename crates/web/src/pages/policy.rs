@@ -19,9 +19,9 @@ pub fn alone_policy(redirect_origin: Option<&str>) -> String {
     format!("{BASE}; {form_action}; {END}")
 }
 
-/// The policy of a page with navigation and the script.
+/// The policy of a page with navigation and the script, which asks this origin only.
 pub fn site_policy() -> String {
-    format!("{BASE}; script-src 'self'; form-action 'self'; {END}")
+    format!("{BASE}; script-src 'self'; connect-src 'self'; form-action 'self'; {END}")
 }
 
 /// The policy of the documentation, whose script also loads results of the search.

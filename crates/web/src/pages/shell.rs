@@ -54,6 +54,8 @@ pub enum Area {
     ConnectedApps,
     /// The operator pages.
     Operator,
+    /// The pages of a streamer.
+    Studio,
 }
 
 /// A link of the navigation.
@@ -160,7 +162,10 @@ impl<'a> Shell<'a> {
     /// The links of the header. Only pages that exist are linked to.
     pub fn navigation(&self) -> Vec<NavigationLink> {
         let link = |area, href, label| NavigationLink { href, label, is_here: self.area == area };
-        vec![link(Area::Documentation, "/docs", self.lang.pick("개발 문서", "Documentation"))]
+        vec![
+            link(Area::Documentation, "/docs", self.lang.pick("개발 문서", "Documentation")),
+            link(Area::Studio, "/studio", self.lang.pick("스튜디오", "Studio")),
+        ]
     }
 
     /// The links of the menu of a person.

@@ -42,6 +42,36 @@ addEventListener('pageshow', () => {
   for (const form of document.forms) delete form.dataset.sent;
 });
 
+// Adds new chat messages. They wait while the list is used, so that no button moves away.
+const chat = document.querySelector('[data-messages]');
+if (chat) {
+  const state = document.getElementById('chat-state');
+  const newest = () => chat.querySelector('[data-time]')?.dataset.time ?? chat.dataset.since;
+  const add = (html) => {
+    const part = document.createElement('template');
+    part.innerHTML = html;
+    for (const row of [...part.content.querySelectorAll('li')].reverse()) {
+      if (!document.getElementById(row.id)) chat.prepend(row);
+    }
+    if (chat.children.length) document.getElementById('no-chat')?.remove();
+    while (chat.children.length > 200) chat.lastElementChild.remove();
+  };
+  const poll = async () => {
+    const paused = chat.matches(':hover, :focus-within');
+    state.textContent = paused ? state.dataset.paused : state.dataset.live;
+    if (!paused && !document.hidden) {
+      try {
+        const answer = await fetch(`${chat.dataset.messages}?since=${newest()}`, { redirect: 'manual' });
+        // The sign-in has ended.
+        if (answer.type === 'opaqueredirect') return location.reload();
+        if (answer.ok) add(await answer.text());
+      } catch { /* The next try follows. */ }
+    }
+    setTimeout(poll, 2000);
+  };
+  setTimeout(poll, 2000);
+}
+
 // Brings the first wrong field into view.
 document.querySelector('[aria-invalid=true]')?.focus();
 

@@ -2,22 +2,14 @@
 
 use domain::Scope;
 use serde_json::json;
-use testkit::{Browser, Form, Person, Request, Setup, World, both, encode};
+use testkit::{Form, Request, Setup, both, encode};
 
-use super::assert_guarded;
+use super::{assert_guarded, signed_in};
 use crate::fixture::Fixture;
 
 const APPS: &str = "/account/apps";
 const HOSTILE: &str = "\u{202E}<script>alert(1)</script>\"'<img src=x onerror=alert(2)>";
 const PNG: &str = "data:image/png;base64,iVBORw0KGgpyZXN0";
-
-async fn signed_in(world: &World, person: &Person) -> Browser {
-    let mut browser = world.browser();
-    let form = browser.open("/sign-in").await.form("login");
-    let form = form.fill("login", &person.login).fill("password", &person.password);
-    browser.submit(&form).await.location();
-    browser
-}
 
 fn withdrawal(page: &testkit::Page, client_id: &str) -> Form {
     let action = format!("{APPS}/{client_id}");

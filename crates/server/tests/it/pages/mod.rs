@@ -2,6 +2,7 @@
 
 mod accounts;
 mod brand;
+mod browser_sessions;
 mod connected_apps;
 mod docs;
 mod docs_samples;
@@ -9,8 +10,10 @@ mod docs_try;
 mod landing;
 mod operator;
 mod sign_in;
+mod studio;
+mod studio_chat;
 
-use testkit::Page;
+use testkit::{Browser, Page, Person, World};
 
 /// The headers of a page with navigation.
 #[track_caller]
@@ -36,4 +39,13 @@ pub(crate) fn assert_guarded(page: &Page) {
     for forbidden in ["<script>", "javascript:", " onclick", " style=\"", "src=\"http", "<style"] {
         assert!(!html.contains(forbidden), "{forbidden}");
     }
+}
+
+/// A browser in which a person is signed in.
+pub(crate) async fn signed_in(world: &World, person: &Person) -> Browser {
+    let mut browser = world.browser();
+    let form = browser.open("/sign-in").await.form("login");
+    let form = form.fill("login", &person.login).fill("password", &person.password);
+    browser.submit(&form).await.location();
+    browser
 }

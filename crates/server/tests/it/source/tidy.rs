@@ -31,6 +31,7 @@ const EXPOSE: &[&str] = &[
     "service/src/channel/broadcast_settings.rs",
     "service/src/webhook/webhooks.rs",
     "site/src/operator/keys.rs",
+    "site/src/studio/stream_key.rs",
     "site/src/two_factor.rs",
     "store/src/postgres/connector.rs",
     "web/src/auth/sign_in.rs",

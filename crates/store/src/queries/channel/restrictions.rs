@@ -32,6 +32,32 @@ const RESTRICT_TEMPORARILY: &str = "
 const RELEASE_TEMPORARILY: &str = "
     DELETE FROM temporary_restrictions WHERE channel_id = $1 AND restricted_channel_id = $2 AND ends_at > $3";
 
+/// Each is over within a minute, so there are few.
+const TEMPORARILY_RESTRICTED: &str = sql!(
+    "SELECT ",
+    TemporaryRestriction::COLUMNS,
+    "
+    FROM temporary_restrictions t JOIN channels c ON c.channel_id = t.restricted_channel_id
+    WHERE t.channel_id = $1 AND t.ends_at > $2 ORDER BY t.ends_at DESC, t.restricted_channel_id LIMIT $3"
+);
+
+/// A temporary restriction that runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TemporaryRestriction {
+    /// The restricted channel.
+    pub channel_id: ChannelId,
+    /// Its name.
+    pub channel_name: String,
+    /// Its end.
+    pub ends_at: Timestamp,
+}
+
+columns!(TemporaryRestriction {
+    channel_id: "t.restricted_channel_id",
+    channel_name: "c.channel_name",
+    ends_at: "t.ends_at",
+});
+
 /// An item of the list of restricted channels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RestrictedChannel {
@@ -91,6 +117,16 @@ impl Tx {
     ) -> Result<Vec<RestrictedChannel>, StoreError> {
         let params = params![channel, behind.created_at, &behind.channel_id, limit];
         self.fetch_all(RESTRICTED, params).await
+    }
+
+    /// Up to `limit` temporary restrictions of `channel` that run at `now`, the latest first.
+    pub async fn temporarily_restricted(
+        &mut self,
+        channel: &ChannelId,
+        now: Timestamp,
+        limit: i64,
+    ) -> Result<Vec<TemporaryRestriction>, StoreError> {
+        self.fetch_all(TEMPORARILY_RESTRICTED, params![channel, now, limit]).await
     }
 
     /// Restricts a channel until `ends_at`: `false` if it is restricted.

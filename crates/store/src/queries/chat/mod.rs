@@ -1,4 +1,5 @@
 //! Chats and their settings.
 
+pub mod chat_log;
 pub mod chat_settings;
 pub mod chats;

@@ -1,0 +1,177 @@
+//! `/studio/followers` and `/studio/subscribers`: who follows the channel, and who subscribes to it.
+
+use askama::Template;
+use domain::channel::{Follower, Subscriber, SubscriberSort};
+use domain::limits::FOLLOWER_LIST_SIZE_DEFAULT;
+use service::Page;
+use web::pages::{Area, Lang, Moment, Shell, filters};
+use web::{PageAnswer, Person, Visitor};
+
+use crate::studio::frame::{StudioNav, StudioPlace};
+
+/// People on one page.
+const PAGE_SIZE: i64 = FOLLOWER_LIST_SIZE_DEFAULT;
+
+/// A follower or a subscriber.
+#[derive(Debug)]
+struct AudienceRow<'a> {
+    id: &'a str,
+    name: &'a str,
+    since: Moment,
+    /// Months, number and name of the tier of a subscriber.
+    subscription: Option<(i64, i64, &'a str)>,
+}
+
+#[derive(Debug, Template)]
+#[template(path = "site/studio/audience.html")]
+struct AudiencePage<'a> {
+    shell: Shell<'a>,
+    nav: StudioNav,
+    place: StudioPlace,
+    t: &'static AudienceTexts,
+    sort: SubscriberSort,
+    rows: Vec<AudienceRow<'a>>,
+    total: i64,
+    previous: Option<String>,
+    next: Option<String>,
+}
+
+impl AudiencePage<'_> {
+    fn title(&self) -> &'static str {
+        self.place.label(self.shell.lang)
+    }
+
+    fn is_of_subscribers(&self) -> bool {
+        self.place == StudioPlace::Subscribers
+    }
+
+    fn is_longest_first(&self) -> bool {
+        self.sort == SubscriberSort::Longer
+    }
+}
+
+/// The page that the address names; the first one for what is no number.
+fn page_of(visitor: &Visitor) -> Page {
+    let number = visitor.request().parameter("page").and_then(|page| page.parse::<i32>().ok());
+    Page { size: PAGE_SIZE, page: i64::from(number.unwrap_or(0).max(0)) }
+}
+
+impl<'a> AudiencePage<'a> {
+    fn new(visitor: &'a Visitor, place: StudioPlace, rows: Vec<AudienceRow<'a>>, total: i64) -> Self {
+        Self {
+            shell: visitor.shell(Area::Studio),
+            nav: StudioNav::at(place, visitor),
+            place,
+            t: texts(visitor.lang()),
+            sort: SubscriberSort::Recent,
+            rows,
+            total,
+            previous: None,
+            next: None,
+        }
+    }
+
+    /// Adds the links to the pages beside this one.
+    fn between(mut self, page: Page, query: &str) -> Self {
+        let path = self.place.path();
+        let href = |number: i64| format!("{path}?page={number}{query}");
+        self.previous = (page.page > 0).then(|| href(page.page - 1));
+        self.next = ((page.page + 1) * page.size < self.total).then(|| href(page.page + 1));
+        self
+    }
+}
+
+/// `GET /studio/followers`: the newest first.
+pub(crate) async fn followers(person: Person) -> PageAnswer {
+    let visitor = &person.visitor;
+    let page = page_of(visitor);
+    let found = visitor.web().service().followers(person.channel_id.clone(), page, true).await?;
+    let (now, lang) = (visitor.now(), visitor.lang());
+    let row = |follower: &'_ Follower| Moment::of(follower.created_at, now, lang);
+    let rows = found.items.iter().map(|follower| AudienceRow {
+        id: follower.channel_id.as_str(),
+        name: &follower.name,
+        since: row(follower),
+        subscription: None,
+    });
+    let total = found.total.unwrap_or_default();
+    let answer = AudiencePage::new(visitor, StudioPlace::Followers, rows.collect(), total);
+    visitor.page(&answer.between(page, ""))
+}
+
+/// `GET /studio/subscribers`: the newest first, or with `sort=LONGER` the longest.
+pub(crate) async fn subscribers(person: Person) -> PageAnswer {
+    let visitor = &person.visitor;
+    let page = page_of(visitor);
+    let sort = visitor.request().parameter("sort").and_then(|sort| SubscriberSort::parse(&sort).ok());
+    let sort = sort.unwrap_or_default();
+    let found = visitor.web().service().subscribers(person.channel_id.clone(), sort, page, true).await?;
+    let (now, lang) = (visitor.now(), visitor.lang());
+    let since = |subscriber: &'_ Subscriber| Moment::of(subscriber.created_at, now, lang);
+    let rows = found.items.iter().map(|subscriber| AudienceRow {
+        id: subscriber.channel_id.as_str(),
+        name: &subscriber.name,
+        since: since(subscriber),
+        subscription: Some((subscriber.month, subscriber.tier_no, subscriber.tier_name.as_str())),
+    });
+    let total = found.total.unwrap_or_default();
+    let answer = AudiencePage::new(visitor, StudioPlace::Subscribers, rows.collect(), total);
+    let query = if sort == SubscriberSort::Longer { "&sort=LONGER" } else { "" };
+    visitor.page(&AudiencePage { sort, ..answer.between(page, query) })
+}
+
+#[derive(Debug)]
+struct AudienceTexts {
+    total: &'static str,
+    person: &'static str,
+    followed: &'static str,
+    subscribed: &'static str,
+    months: &'static str,
+    tier: &'static str,
+    order: &'static str,
+    newest: &'static str,
+    longest: &'static str,
+    no_followers: &'static str,
+    no_subscribers: &'static str,
+    none_about: &'static str,
+    back: &'static str,
+}
+
+fn texts(lang: Lang) -> &'static AudienceTexts {
+    match lang {
+        Lang::Ko => &KO,
+        Lang::En => &EN,
+    }
+}
+
+const KO: AudienceTexts = AudienceTexts {
+    total: "모두",
+    person: "사용자",
+    followed: "팔로우한 날",
+    subscribed: "구독한 날",
+    months: "구독 개월",
+    tier: "티어",
+    order: "순서",
+    newest: "최근 구독 순",
+    longest: "오래 구독한 순",
+    no_followers: "아직 팔로워가 없습니다.",
+    no_subscribers: "아직 구독자가 없습니다.",
+    none_about: "생기면 여기에 표시됩니다.",
+    back: "첫 페이지로",
+};
+
+const EN: AudienceTexts = AudienceTexts {
+    total: "In all",
+    person: "Person",
+    followed: "Followed",
+    subscribed: "Subscribed",
+    months: "Months",
+    tier: "Tier",
+    order: "Order",
+    newest: "Newest first",
+    longest: "Longest first",
+    no_followers: "Nobody follows you yet.",
+    no_subscribers: "Nobody subscribes yet.",
+    none_about: "The first one is listed here.",
+    back: "To the first page",
+};

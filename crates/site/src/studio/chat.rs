@@ -1,0 +1,238 @@
+//! `/studio/chat`: the chat of the channel as it flows, its notice, and what a streamer does about messages
+//! and their authors.
+
+use askama::Template;
+use domain::chat::{MessageText, Notice, chat_channel_id};
+use domain::refusal::Resource;
+use domain::{ChannelId, MessageId, Refusal, Timestamp};
+use service::chat_log::{LoggedMessage, PinnedNotice};
+use service::chats::MessagePlace;
+use service::restrictions::ChatTarget;
+use web::pages::{Area, FieldErrors, Flash, Lang, Moment, Shell, filters};
+use web::{FormFields, FormTarget, PageAnswer, Person, PostedBy};
+
+use crate::studio::chat_row::ChatRow;
+use crate::studio::frame::{StudioNav, StudioPlace, refused};
+
+/// The address by which the script asks for new messages.
+pub(crate) const MESSAGES: &str = "/studio/chat/messages";
+const CHAT: &str = StudioPlace::Chat.path();
+/// Messages on the page, and in one answer to the script.
+const MESSAGES_SHOWN: i64 = 50;
+
+/// The list of messages alone, for the script.
+#[derive(Debug, Template)]
+#[template(path = "site/studio/chat_rows.html")]
+struct ChatRowsPage<'a> {
+    t: &'static ChatTexts,
+    rows: Vec<ChatRow<'a>>,
+    form: FormTarget,
+}
+
+#[derive(Debug, Template)]
+#[template(path = "site/studio/chat.html")]
+struct ChatPage<'a> {
+    shell: Shell<'a>,
+    nav: StudioNav,
+    t: &'static ChatTexts,
+    rows: Vec<ChatRow<'a>>,
+    form: FormTarget,
+    notice: Option<(&'a str, Moment)>,
+    /// The script asks for messages since this time.
+    since: i64,
+    /// The text of the notice that was refused.
+    text: &'a str,
+    errors: FieldErrors,
+}
+
+impl ChatPage<'_> {
+    fn title(&self) -> &'static str {
+        StudioPlace::Chat.label(self.shell.lang)
+    }
+}
+
+/// What a page shows.
+struct ChatContent {
+    messages: Vec<LoggedMessage>,
+    notice: Option<PinnedNotice>,
+}
+
+impl ChatContent {
+    async fn read(person: &Person) -> Result<Self, service::Error> {
+        let service = person.visitor.web().service();
+        let messages = service.latest_messages(&person.channel_id, None, MESSAGES_SHOWN).await?;
+        Ok(Self { messages, notice: service.notice(&person.channel_id).await? })
+    }
+
+    fn page<'a>(&'a self, person: &'a Person, text: &'a str, errors: FieldErrors) -> ChatPage<'a> {
+        let Person { visitor, channel_id, .. } = person;
+        let (now, lang) = (visitor.now(), visitor.lang());
+        let notice = self.notice.as_ref();
+        ChatPage {
+            shell: visitor.shell(Area::Studio),
+            nav: StudioNav::at(StudioPlace::Chat, visitor),
+            t: texts(lang),
+            rows: rows(&self.messages, person, channel_id),
+            form: visitor.form(CHAT),
+            notice: notice.map(|notice| (notice.content.as_str(), Moment::of(notice.created_at, now, lang))),
+            since: now.as_millis(),
+            text,
+            errors,
+        }
+    }
+}
+
+fn rows<'a>(messages: &'a [LoggedMessage], person: &Person, channel: &ChannelId) -> Vec<ChatRow<'a>> {
+    messages.iter().map(|message| ChatRow::new(message, channel, &person.visitor)).collect()
+}
+
+/// `GET /studio/chat`.
+pub(crate) async fn show(person: Person) -> PageAnswer {
+    let content = ChatContent::read(&person).await?;
+    person.visitor.page(&content.page(&person, "", FieldErrors::default()))
+}
+
+/// `GET /studio/chat/messages`: the messages since the time `since` in milliseconds, newest first. The script
+/// leaves out those that it shows already.
+pub(crate) async fn messages(person: Person) -> PageAnswer {
+    let Person { visitor, channel_id, .. } = &person;
+    let since = visitor.request().parameter("since").and_then(|since| since.parse().ok());
+    let since = since.map_or_else(|| visitor.now(), Timestamp::from_millis);
+    let found = visitor.web().service().latest_messages(channel_id, Some(since), MESSAGES_SHOWN).await?;
+    let rows = rows(&found, &person, channel_id);
+    visitor.page(&ChatRowsPage { t: texts(visitor.lang()), rows, form: visitor.form(CHAT) })
+}
+
+/// `POST /studio/chat`: what the button `do` names.
+pub(crate) async fn act(PostedBy { person, fields }: PostedBy) -> PageAnswer {
+    let visitor = &person.visitor;
+    let done = match run(&person, &fields).await {
+        Ok(done) => return Ok(visitor.redirect(CHAT, Some(done))),
+        Err(error) => refused(error, visitor.lang())?,
+    };
+    let content = ChatContent::read(&person).await?;
+    visitor.form_again(&content.page(&person, fields.text("message"), done))
+}
+
+async fn run(person: &Person, fields: &FormFields) -> Result<Flash, service::Error> {
+    let service = person.visitor.web().service();
+    let channel = &person.channel_id;
+    match fields.text("do") {
+        "notice" => {
+            let text = MessageText::parse(fields.text("message").to_owned())?;
+            service.put_notice(channel, Notice::Text(text)).await?;
+            Ok(Flash::NoticePut)
+        }
+        "pin" => {
+            let id = MessageId::parse("messageId", fields.text("messageId")).map_err(|_| no_message())?;
+            service.put_notice(channel, Notice::Message(id)).await?;
+            Ok(Flash::NoticePut)
+        }
+        "hide" => {
+            service.hide_message(channel, message_place(channel, fields)?).await?;
+            Ok(Flash::MessageHidden)
+        }
+        "restrict" => {
+            service.restrict(channel, author(fields)?).await?;
+            Ok(Flash::ChannelRestricted)
+        }
+        "restrict-temporarily" => {
+            let chat = ChatTarget { target: author(fields)?, chat_channel_id: chat_channel_id(channel) };
+            service.restrict_temporarily(channel, chat).await?;
+            Ok(Flash::ChannelRestrictedForAMinute)
+        }
+        _ => Err(Refusal::NotFound(Resource::Path).into()),
+    }
+}
+
+fn message_place(channel: &ChannelId, fields: &FormFields) -> Result<MessagePlace, service::Error> {
+    let time = fields.text("time").parse().map_err(|_| no_message())?;
+    Ok(MessagePlace {
+        chat_channel_id: chat_channel_id(channel),
+        message_time: Timestamp::from_millis(time),
+        sender: author(fields)?,
+    })
+}
+
+fn author(fields: &FormFields) -> Result<ChannelId, service::Error> {
+    Ok(ChannelId::parse("targetChannelId", fields.text("sender")).map_err(|_| no_message())?)
+}
+
+/// The refusal of a message that does not exist, or is of another chat: one for both.
+fn no_message() -> Refusal {
+    Refusal::NotFound(Resource::Message)
+}
+
+#[derive(Debug)]
+struct ChatTexts {
+    lead: &'static str,
+    notice: &'static str,
+    notice_about: &'static str,
+    no_notice: &'static str,
+    new_notice: &'static str,
+    notice_hint: &'static str,
+    put_notice: &'static str,
+    messages: &'static str,
+    refresh: &'static str,
+    is_live: &'static str,
+    is_paused: &'static str,
+    none: &'static str,
+    none_about: &'static str,
+    gone: &'static str,
+    hidden: &'static str,
+    pin: &'static str,
+    hide: &'static str,
+    restrict: &'static str,
+    restrict_temporarily: &'static str,
+}
+
+fn texts(lang: Lang) -> &'static ChatTexts {
+    match lang {
+        Lang::Ko => &KO,
+        Lang::En => &EN,
+    }
+}
+
+const KO: ChatTexts = ChatTexts {
+    lead: "최근 메시지를 보고, 공지를 올리고, 메시지를 숨기고, 작성자를 제한합니다.",
+    notice: "공지",
+    notice_about: "올린 시각",
+    no_notice: "올린 공지가 없습니다.",
+    new_notice: "새 공지",
+    notice_hint: "1자 이상 100자 이하. 지금 공지를 대신합니다.",
+    put_notice: "공지 올리기",
+    messages: "메시지",
+    refresh: "새로 고침",
+    is_live: "새 메시지를 2초마다 불러옵니다.",
+    is_paused: "목록을 쓰는 동안 새 메시지를 멈춰 두었습니다.",
+    none: "아직 채팅이 없습니다.",
+    none_about: "시청자가 채팅을 시작하면 여기에 표시됩니다.",
+    gone: "탈퇴한 사용자",
+    hidden: "숨김",
+    pin: "공지로",
+    hide: "숨기기",
+    restrict: "활동 제한",
+    restrict_temporarily: "1분 제한",
+};
+
+const EN: ChatTexts = ChatTexts {
+    lead: "Read along, put up a notice, hide messages and restrict their authors.",
+    notice: "Notice",
+    notice_about: "Since",
+    no_notice: "There is no notice.",
+    new_notice: "New notice",
+    notice_hint: "1 to 100 characters. It replaces the present one.",
+    put_notice: "Put up the notice",
+    messages: "Messages",
+    refresh: "Refresh",
+    is_live: "New messages appear every two seconds.",
+    is_paused: "New messages wait while you use the list.",
+    none: "Nobody has written yet.",
+    none_about: "When your viewers begin to chat, you read it here.",
+    gone: "Somebody who left",
+    hidden: "Hidden",
+    pin: "Make it the notice",
+    hide: "Hide",
+    restrict: "Restrict",
+    restrict_temporarily: "Restrict for a minute",
+};

@@ -1,0 +1,238 @@
+//! `/studio/restrictions`: who may not chat, until released or for a minute.
+
+use askama::Template;
+use domain::chat::chat_channel_id;
+use domain::limits::{RESTRICTION_LIST_SIZE_MAX, SECOND_MS};
+use domain::{ChannelId, Timestamp};
+use service::restrictions::{ChatTarget, RestrictedChannel, TemporaryRestriction};
+use web::pages::{Area, FieldErrors, Flash, Lang, Moment, Shell, filters};
+use web::{FormTarget, PageAnswer, Person, PostedBy};
+
+use crate::studio::frame::{StudioNav, StudioPlace, refused};
+
+const RESTRICTIONS: &str = StudioPlace::Restrictions.path();
+/// The form that ends a restriction.
+pub(crate) const LIFT: &str = "/studio/restrictions/lift";
+/// The value of `duration` for a minute.
+const MINUTE: &str = "minute";
+
+/// A restricted channel in the list.
+#[derive(Debug)]
+struct RestrictedRow<'a> {
+    id: &'a str,
+    name: &'a str,
+    since: Moment,
+}
+
+/// A channel that is restricted for a minute.
+#[derive(Debug)]
+struct BrieflyRestrictedRow<'a> {
+    id: &'a str,
+    name: &'a str,
+    left: String,
+}
+
+#[derive(Debug, Template)]
+#[template(path = "site/studio/restrictions.html")]
+struct RestrictionsPage<'a> {
+    shell: Shell<'a>,
+    nav: StudioNav,
+    t: &'static RestrictionTexts,
+    rows: Vec<RestrictedRow<'a>>,
+    brief: Vec<BrieflyRestrictedRow<'a>>,
+    first: Option<String>,
+    next: Option<String>,
+    form: FormTarget,
+    lift: FormTarget,
+    /// The id that was typed.
+    target: &'a str,
+    is_minute: bool,
+    errors: FieldErrors,
+}
+
+impl RestrictionsPage<'_> {
+    fn title(&self) -> &'static str {
+        StudioPlace::Restrictions.label(self.shell.lang)
+    }
+}
+
+/// What a page shows.
+struct RestrictionContent {
+    channels: Vec<RestrictedChannel>,
+    brief: Vec<TemporaryRestriction>,
+    is_first: bool,
+    next: Option<String>,
+}
+
+impl RestrictionContent {
+    async fn read(person: &Person) -> Result<Self, service::Error> {
+        const SIZE: i64 = RESTRICTION_LIST_SIZE_MAX;
+        let service = person.visitor.web().service();
+        let cursor = person.visitor.request().parameter("next");
+        let page = service.restricted_by_person(&person.channel_id, SIZE, cursor.as_deref()).await?;
+        let brief = service.temporarily_restricted(&person.channel_id, SIZE).await?;
+        Ok(Self { channels: page.channels, brief, is_first: cursor.is_none(), next: page.next })
+    }
+
+    fn page<'a>(&'a self, person: &'a Person, target: &'a str, errors: FieldErrors) -> RestrictionsPage<'a> {
+        let visitor = &person.visitor;
+        let (now, lang) = (visitor.now(), visitor.lang());
+        let row = |channel: &'a RestrictedChannel| RestrictedRow {
+            id: channel.channel_id.as_str(),
+            name: &channel.channel_name,
+            since: Moment::of(channel.created_at, now, lang),
+        };
+        let brief = |channel: &'a TemporaryRestriction| BrieflyRestrictedRow {
+            id: channel.channel_id.as_str(),
+            name: &channel.channel_name,
+            left: seconds_left(channel.ends_at, now, lang),
+        };
+        RestrictionsPage {
+            shell: visitor.shell(Area::Studio),
+            nav: StudioNav::at(StudioPlace::Restrictions, visitor),
+            t: texts(lang),
+            rows: self.channels.iter().map(row).collect(),
+            brief: self.brief.iter().map(brief).collect(),
+            first: (!self.is_first).then(|| RESTRICTIONS.to_owned()),
+            next: self.next.as_ref().map(|next| format!("{RESTRICTIONS}?next={next}")),
+            form: visitor.form(RESTRICTIONS),
+            lift: visitor.form(LIFT),
+            target,
+            is_minute: false,
+            errors,
+        }
+    }
+}
+
+fn seconds_left(ends_at: Timestamp, now: Timestamp, lang: Lang) -> String {
+    let seconds = ((ends_at.as_millis() - now.as_millis() + SECOND_MS - 1) / SECOND_MS).max(1);
+    match lang {
+        Lang::Ko => format!("{seconds}초 남음"),
+        Lang::En => format!("{seconds} seconds left"),
+    }
+}
+
+/// `GET /studio/restrictions`. `next` is the cursor of the page before.
+pub(crate) async fn show(person: Person) -> PageAnswer {
+    let content = RestrictionContent::read(&person).await?;
+    person.visitor.page(&content.page(&person, "", FieldErrors::default()))
+}
+
+/// `POST /studio/restrictions`: restricts a channel until it is released, or for a minute.
+pub(crate) async fn restrict(PostedBy { person, fields }: PostedBy) -> PageAnswer {
+    let visitor = &person.visitor;
+    let target = fields.text("targetChannelId");
+    let is_minute = fields.text("duration") == MINUTE;
+    let (done, flash) = match is_minute {
+        true => (restrict_for_a_minute(&person, target).await, Flash::ChannelRestrictedForAMinute),
+        false => (restrict_until_released(&person, target).await, Flash::ChannelRestricted),
+    };
+    match done {
+        Ok(()) => Ok(visitor.redirect(RESTRICTIONS, Some(flash))),
+        Err(error) => {
+            let errors = refused(error, visitor.lang())?;
+            let content = RestrictionContent::read(&person).await?;
+            let mut page = content.page(&person, target, errors);
+            page.is_minute = is_minute;
+            visitor.form_again(&page)
+        }
+    }
+}
+
+async fn restrict_until_released(person: &Person, target: &str) -> Result<(), service::Error> {
+    let target = ChannelId::parse("targetChannelId", target.trim())?;
+    person.visitor.web().service().restrict(&person.channel_id, target).await
+}
+
+async fn restrict_for_a_minute(person: &Person, target: &str) -> Result<(), service::Error> {
+    let target = chat_target(person, target)?;
+    person.visitor.web().service().restrict_temporarily(&person.channel_id, target).await
+}
+
+/// `POST /studio/restrictions/lift`: ends a restriction of that `duration`.
+pub(crate) async fn lift(PostedBy { person, fields }: PostedBy) -> PageAnswer {
+    let visitor = &person.visitor;
+    match lifted(&person, fields.text("targetChannelId"), fields.text("duration")).await {
+        Ok(()) => Ok(visitor.redirect(RESTRICTIONS, Some(Flash::RestrictionLifted))),
+        Err(error) => {
+            let errors = refused(error, visitor.lang())?;
+            let content = RestrictionContent::read(&person).await?;
+            visitor.form_again(&content.page(&person, "", errors))
+        }
+    }
+}
+
+async fn lifted(person: &Person, target: &str, duration: &str) -> Result<(), service::Error> {
+    let service = person.visitor.web().service();
+    if duration == MINUTE {
+        return service.release_temporarily(&person.channel_id, chat_target(person, target)?).await;
+    }
+    service.release(&person.channel_id, ChannelId::parse("targetChannelId", target)?).await
+}
+
+fn chat_target(person: &Person, target: &str) -> Result<ChatTarget, service::Error> {
+    let target = ChannelId::parse("targetChannelId", target.trim())?;
+    Ok(ChatTarget { target, chat_channel_id: chat_channel_id(&person.channel_id) })
+}
+
+#[derive(Debug)]
+struct RestrictionTexts {
+    lead: &'static str,
+    add: &'static str,
+    target: &'static str,
+    target_hint: &'static str,
+    duration: &'static str,
+    until_lifted: &'static str,
+    minute: &'static str,
+    restrict: &'static str,
+    brief: &'static str,
+    channel: &'static str,
+    since: &'static str,
+    action: &'static str,
+    lift: &'static str,
+    none: &'static str,
+    none_about: &'static str,
+}
+
+fn texts(lang: Lang) -> &'static RestrictionTexts {
+    match lang {
+        Lang::Ko => &KO,
+        Lang::En => &EN,
+    }
+}
+
+const KO: RestrictionTexts = RestrictionTexts {
+    lead: "제한한 사용자는 내 채널에서 채팅할 수 없습니다. 매니저는 제한할 수 없습니다.",
+    add: "제한하기",
+    target: "채널 ID",
+    target_hint: "채팅에서는 메시지 옆의 단추로 바로 제한할 수 있습니다.",
+    duration: "기간",
+    until_lifted: "해제할 때까지",
+    minute: "1분. 최근 1분의 메시지도 숨깁니다.",
+    restrict: "제한하기",
+    brief: "1분 제한 중",
+    channel: "사용자",
+    since: "제한한 날",
+    action: "동작",
+    lift: "해제",
+    none: "제한한 사용자가 없습니다.",
+    none_about: "여기나 채팅에서 제한한 사용자가 표시됩니다.",
+};
+
+const EN: RestrictionTexts = RestrictionTexts {
+    lead: "People who may not chat in your channel. Managers cannot be restricted.",
+    add: "Restrict somebody",
+    target: "Channel id",
+    target_hint: "In the chat, each message has a button for its author.",
+    duration: "For how long",
+    until_lifted: "Until you lift it",
+    minute: "A minute. The messages of the last minute are hidden too.",
+    restrict: "Restrict",
+    brief: "Restricted for a minute",
+    channel: "Person",
+    since: "Since",
+    action: "Action",
+    lift: "Lift",
+    none: "Nobody is restricted.",
+    none_about: "Whom you restrict here or in the chat is listed here.",
+};
