@@ -1,5 +1,5 @@
-//! `/studio`: the pages of a streamer. Each calls the operations of the REST API for the channel of the person
-//! who is signed in, so rules, events and answers are the same. No page names a channel in its address.
+//! `/studio`: the pages of a streamer. Each calls the operations of the REST API for the channel of the
+//! person who is signed in, so rules and events are the same. No page names a channel in its address.
 
 mod audience;
 mod broadcast;
