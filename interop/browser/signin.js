@@ -167,19 +167,9 @@ async function anAppIsWithdrawn({ browser }) {
   await context.close();
 }
 
-const STUDIO = [
-  '', '/chat', '/broadcast?q=a', '/chat-settings', '/restrictions', '/managers', '/followers', '/subscribers', '/stream-key',
-];
-
-/** Each page of the studio on a phone, and the chat, which moves by itself. */
+/** The chat of the studio moves by itself, and its buttons work. */
 async function theStudioIsUsed({ browser }) {
   const { context, page, wrong, base } = await openApps(browser, streamer);
-  for (const place of STUDIO) {
-    await page.goto(`${base}/studio${place}`);
-    const width = await page.evaluate(() => document.documentElement.scrollWidth);
-    assert.ok(width <= PHONE.width, `/studio${place} is ${width} px wide`);
-    assert.deepEqual(await findings(page), [], place);
-  }
   await page.goto(`${base}/studio/chat`);
   const said = { senderChannelId: viewer.channelId, message: 'Can you read me?' };
   const operator = { Authorization: `Bearer ${world.operatorKey}` };
@@ -238,7 +228,7 @@ suite(async (step) => {
     await step('both buttons are in view on a phone', () => phone(rig));
     await step('the pages fit a phone, and axe-core finds nothing serious', () => appsAreLookedAt(rig));
     await step('an app is withdrawn, without JavaScript', () => anAppIsWithdrawn(rig));
-    await step('the studio fits a phone, and its chat moves by itself', () => theStudioIsUsed(rig));
+    await step('the chat of the studio moves by itself', () => theStudioIsUsed(rig));
     await step('no other site can frame the page', () => framing(rig));
     await step('an unknown client or address gets an error page, not a redirect', () => strangers(rig));
   } finally {
