@@ -9,7 +9,7 @@ use web::pages::{Area, FieldErrors, Flash, Lang, Shell, filters};
 use web::{FormFields, FormTarget, PageAnswer, Person, PostedBy};
 
 use crate::forms::at_field;
-use crate::studio::frame::{Choice, StudioNav, StudioPlace};
+use crate::studio::frame::{StudioChoice, StudioNav, StudioPlace};
 
 const CHAT_SETTINGS: &str = StudioPlace::ChatSettings.path();
 const MINUTES_PER_HOUR: i64 = 60;
@@ -19,8 +19,8 @@ fn choices<V>(
     values: impl IntoIterator<Item = (V, String)>,
     value: impl Fn(&V) -> String,
     is_selected: impl Fn(&V) -> bool,
-) -> Vec<Choice> {
-    let choice = |(of, label)| Choice { value: value(&of), is_selected: is_selected(&of), label };
+) -> Vec<StudioChoice> {
+    let choice = |(of, label)| StudioChoice { value: value(&of), is_selected: is_selected(&of), label };
     values.into_iter().map(choice).collect()
 }
 
@@ -40,7 +40,7 @@ impl ChatSettingsPage<'_> {
         StudioPlace::ChatSettings.label(self.shell.lang)
     }
 
-    fn groups(&self) -> Vec<Choice> {
+    fn groups(&self) -> Vec<StudioChoice> {
         let names = [
             (Group::All, self.t.all),
             (Group::Follower, self.t.follower),
@@ -51,19 +51,19 @@ impl ChatSettingsPage<'_> {
         choices(values, |group| group.name().to_owned(), |group| *group == self.settings.group)
     }
 
-    fn conditions(&self) -> Vec<Choice> {
+    fn conditions(&self) -> Vec<StudioChoice> {
         let names = [(Condition::None, self.t.no_condition), (Condition::RealName, self.t.real_name)];
         let values = names.map(|(condition, label)| (condition, label.to_owned()));
         choices(values, |value| value.name().to_owned(), |value| *value == self.settings.condition)
     }
 
-    fn follower_minutes(&self) -> Vec<Choice> {
+    fn follower_minutes(&self) -> Vec<StudioChoice> {
         let lang = self.shell.lang;
         let values = MIN_FOLLOWER_MINUTES.map(|minutes| (minutes, minutes_text(minutes, lang)));
         choices(values, i64::to_string, |minutes| *minutes == self.settings.min_follower_minute)
     }
 
-    fn slow_mode_seconds(&self) -> Vec<Choice> {
+    fn slow_mode_seconds(&self) -> Vec<StudioChoice> {
         let lang = self.shell.lang;
         let values = SLOW_MODE_SECONDS.map(|seconds| (seconds, seconds_text(seconds, lang)));
         choices(values, i64::to_string, |seconds| *seconds == self.settings.slow_mode_sec)

@@ -97,7 +97,7 @@ impl StudioNav {
 
 /// A choice in a list.
 #[derive(Debug)]
-pub(crate) struct Choice {
+pub(crate) struct StudioChoice {
     /// What is sent.
     pub value: String,
     /// What is shown.

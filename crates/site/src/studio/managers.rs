@@ -10,7 +10,7 @@ use web::{FormTarget, PageAnswer, Person, PostedBy};
 
 use crate::forms::at_field;
 use crate::studio::chat_row::role_name;
-use crate::studio::frame::{Choice, StudioNav, StudioPlace};
+use crate::studio::frame::{StudioChoice, StudioNav, StudioPlace};
 
 const MANAGERS: &str = StudioPlace::Managers.path();
 /// The form that takes a role back.
@@ -46,8 +46,8 @@ impl ManagersPage<'_> {
         StudioPlace::Managers.label(self.shell.lang)
     }
 
-    fn roles(&self) -> Vec<Choice> {
-        let choice = |role: UserRole| Choice {
+    fn roles(&self) -> Vec<StudioChoice> {
+        let choice = |role: UserRole| StudioChoice {
             value: role.name().to_owned(),
             label: role_name(role, self.shell.lang).to_owned(),
             is_selected: role.name() == self.role,

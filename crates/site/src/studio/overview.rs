@@ -14,16 +14,16 @@ const MESSAGES_SHOWN: i64 = 5;
 
 #[derive(Debug, Template)]
 #[template(path = "site/studio/overview.html")]
-struct OverviewPage<'a> {
+struct StudioPage<'a> {
     shell: Shell<'a>,
     nav: StudioNav,
-    t: &'static OverviewTexts,
+    t: &'static StudioTexts,
     channel: &'a Channel,
     live: Option<&'a LiveOnAir>,
     rows: Vec<ChatRow<'a>>,
 }
 
-impl OverviewPage<'_> {
+impl StudioPage<'_> {
     fn title(&self) -> &'static str {
         self.nav.label
     }
@@ -36,7 +36,7 @@ pub(crate) async fn show(person: Person) -> PageAnswer {
     let channel = service.channel(channel_id).await?;
     let live = service.live_on_air(channel_id).await?;
     let messages = service.latest_messages(channel_id, None, MESSAGES_SHOWN).await?;
-    visitor.page(&OverviewPage {
+    visitor.page(&StudioPage {
         shell: visitor.shell(Area::Studio),
         nav: StudioNav::at(StudioPlace::Overview, visitor),
         t: texts(visitor.lang()),
@@ -47,7 +47,7 @@ pub(crate) async fn show(person: Person) -> PageAnswer {
 }
 
 #[derive(Debug)]
-struct OverviewTexts {
+struct StudioTexts {
     lead: &'static str,
     live: &'static str,
     on_air: &'static str,
@@ -64,14 +64,14 @@ struct OverviewTexts {
     hidden: &'static str,
 }
 
-fn texts(lang: Lang) -> &'static OverviewTexts {
+fn texts(lang: Lang) -> &'static StudioTexts {
     match lang {
         Lang::Ko => &KO,
         Lang::En => &EN,
     }
 }
 
-const KO: OverviewTexts = OverviewTexts {
+const KO: StudioTexts = StudioTexts {
     lead: "내 방송과 채팅을 관리합니다.",
     live: "방송 상태",
     on_air: "방송 중",
@@ -88,7 +88,7 @@ const KO: OverviewTexts = OverviewTexts {
     hidden: "숨긴 메시지",
 };
 
-const EN: OverviewTexts = OverviewTexts {
+const EN: StudioTexts = StudioTexts {
     lead: "Your broadcast and its chat.",
     live: "Broadcast",
     on_air: "On air",
