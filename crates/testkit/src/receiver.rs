@@ -360,7 +360,8 @@ async fn read(
     let headers = lines.map(|line| line.split_once(": ").expect("a header has a colon"));
     let headers: Vec<_> = headers.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     let mut received = Received { line, headers, body: Vec::new(), connection };
-    let length: usize = received.header("Content-Length").parse().expect("a length");
+    // A GET has no body and no length.
+    let length = received.find("Content-Length").map_or(0, |length| length.parse().expect("a length"));
     while buffer.len() < length {
         if stream.read_buf(buffer).await.ok()? == 0 {
             return None;

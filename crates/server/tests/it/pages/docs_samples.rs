@@ -5,7 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::Value;
-use testkit::Request;
+use testkit::{Receiver, Request};
+use tokio::process::Command;
 use web::documents::{SampleCall, sample_calls};
 
 use crate::cli::process::Sandbox;
@@ -103,4 +104,47 @@ async fn every_example_works_and_is_answered_as_shown() {
         fs::write(Path::new(env!("CARGO_MANIFEST_DIR")).join(ANSWERS), answers)
             .expect("the answers are written");
     }
+}
+
+/// Runs a file, which sends the request of every example to the receiver.
+async fn run_all(
+    folder: &Path,
+    program: &str,
+    file: &str,
+    text: &str,
+    receiver: &Receiver,
+    calls: &[SampleCall],
+) {
+    fs::write(folder.join(file), text).expect("a file");
+    let mut command = Command::new(program);
+    command.arg(file).current_dir(folder).env("LC_ALL", "C.UTF-8");
+    let output = crate::cli::process::run(command).await;
+    assert!(output.status.success(), "{program}: {}", output.stderr);
+    for call in calls {
+        let (id, received) = (call.operation, receiver.next().await);
+        assert_eq!(received.line, format!("{} {} HTTP/1.1", call.method, call.target), "{program}: {id}");
+        for (name, value) in &call.headers {
+            assert_eq!(received.header(name), value, "{program}: {id}");
+        }
+        match (serde_json::from_str::<Value>(call.body), serde_json::from_slice::<Value>(&received.body)) {
+            (Ok(shown), Ok(sent)) => assert_eq!(sent, shown, "{program}: {id}"),
+            _ => assert_eq!(received.body, call.body.as_bytes(), "{program}: {id}"),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_programs_of_an_example_send_its_request_in_all_three_languages() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let receiver = Receiver::start().await;
+    let calls = sample_calls(&receiver.url(""));
+    fs::write(folder.join("requests.py"), include_str!("requests.py")).expect("a file");
+    let all = |text: &dyn Fn(&SampleCall) -> String| calls.iter().map(text).collect::<Vec<_>>().join("\n");
+    let curl = format!("set -e\n{}\n", all(&|call| call.curl.replacen("curl", "curl -sS", 1)));
+    run_all(folder, "bash", "calls.sh", &curl, &receiver, &calls).await;
+    let javascript = all(&|call| format!("{{\n{}\n}}", call.javascript));
+    run_all(folder, "node", "calls.mjs", &javascript, &receiver, &calls).await;
+    let python = all(&|call| call.python.clone());
+    run_all(folder, "python3", "calls.py", &python, &receiver, &calls).await;
 }
