@@ -173,7 +173,7 @@ async function theStudioIsUsed({ browser }) {
   await page.goto(`${base}/studio/chat`);
   const said = { senderChannelId: viewer.channelId, message: 'Can you read me?' };
   const operator = { Authorization: `Bearer ${world.operatorKey}` };
-  await w.post(`/platform/v1/channels/${streamer.channelId}/chats`, operator, {}, said);
+  await w.post(`/platform/v1/channels/${streamer.channelId}/chats`, operator, {}, JSON.stringify(said));
   const message = page.locator('.chat li', { hasText: said.message });
   await message.waitFor();
   await message.getByRole('button', { name: 'Hide' }).click();
