@@ -3,7 +3,7 @@
 use crate::https_url::{HttpsUrl, is_host};
 use crate::limits::URL_BYTES_MAX;
 use crate::scope::{Scope, ScopeSet};
-use crate::{ClientId, Invalid, OrganizationId, Profile, Rule};
+use crate::{ChannelId, ClientId, Invalid, OrganizationId, Profile, Rule};
 
 /// A registered application.
 #[derive(Clone, Debug)]
@@ -12,8 +12,10 @@ pub struct Application {
     pub client_id: ClientId,
     /// Its name, shown on the consent page.
     pub name: String,
-    /// Its owner.
+    /// The organization that owns it.
     pub organization: Option<Organization>,
+    /// The person who owns it. An application has one owner at most; the operator's own has none.
+    pub owner: Option<ChannelId>,
     /// The scopes chosen in its settings.
     pub scopes: ScopeSet,
     /// Its own profile, if any.

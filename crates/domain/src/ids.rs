@@ -93,6 +93,8 @@ ids! {
     AuditEntryId,
     /// A browser that is signed in, as its person names it. The id is no credential.
     BrowserSessionId,
+    /// A request that the operator decides. It begins with its time.
+    ReviewRequestId,
     /// A node of the service.
     NodeId,
     /// A webhook until its deletion. The next webhook of the same application has another id.
@@ -127,6 +129,8 @@ time_ordered!(
     SessionKey,
     NodeId,
     OperatorKeyId,
+    OrganizationId,
+    ReviewRequestId,
     WebhookId,
     WebhookSecretId
 );

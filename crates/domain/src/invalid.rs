@@ -158,6 +158,23 @@ pub enum Rule {
     BeingDeleted,
     /// Other rows of this kind still use it and must be deleted first.
     InUse(&'static str),
+    /// Its owner or organization must have fewer than this many.
+    Fewer {
+        /// Most.
+        max: i64,
+    },
+    /// It must leave the organization an admin.
+    LastAdmin,
+    /// It must name an application of a verified organization.
+    VerifiedOrganization,
+    /// It must not be granted already.
+    NotGranted,
+    /// It must be about a request that is pending.
+    Pending,
+    /// It must be the name of the application.
+    SameName,
+    /// It must be about an organization that is neither verified nor waits for that.
+    Unverified,
 }
 
 impl Invalid {
@@ -244,6 +261,13 @@ impl Rule {
             Self::OwnLogin => "own-login",
             Self::BeingDeleted => "being-deleted",
             Self::InUse(_) => "in-use",
+            Self::Fewer { .. } => "fewer",
+            Self::LastAdmin => "last-admin",
+            Self::VerifiedOrganization => "verified-organization",
+            Self::NotGranted => "not-granted",
+            Self::Pending => "pending",
+            Self::SameName => "same-name",
+            Self::Unverified => "unverified",
         }
     }
 
@@ -335,6 +359,13 @@ impl Rule {
             Self::OwnLogin => "이 계정의 아이디와 다릅니다.".into(),
             Self::BeingDeleted => "삭제가 진행 중인 ID입니다. 잠시 후 다시 시도해 주세요.".into(),
             Self::InUse(what) => format!("{what} 항목이 남아 있어 삭제할 수 없습니다.").into(),
+            Self::Fewer { max } => format!("최대 {max}개까지 가질 수 있습니다.").into(),
+            Self::LastAdmin => "조직에 관리자가 한 명은 남아야 합니다.".into(),
+            Self::VerifiedOrganization => "인증된 조직의 애플리케이션이어야 합니다.".into(),
+            Self::NotGranted => "이미 승인되었습니다.".into(),
+            Self::Unverified => "인증을 신청한 조직의 이름은 바꿀 수 없습니다.".into(),
+            Self::SameName => "애플리케이션의 이름과 다릅니다.".into(),
+            Self::Pending => "이미 처리되었거나 취소된 신청입니다.".into(),
         }
     }
 
@@ -418,6 +449,13 @@ impl Rule {
             Self::OwnLogin => "is not the login of this account.".into(),
             Self::BeingDeleted => "its deletion is under way; try again in a moment.".into(),
             Self::InUse(what) => format!("it cannot be deleted while it has {what}.").into(),
+            Self::Fewer { max } => format!("is one too many: there are {max} already.").into(),
+            Self::LastAdmin => "must leave the organization an admin.".into(),
+            Self::VerifiedOrganization => "must name an application of a verified organization.".into(),
+            Self::NotGranted => "is granted already.".into(),
+            Self::Unverified => "cannot change once the organization has applied for verification.".into(),
+            Self::SameName => "must be the name of the application.".into(),
+            Self::Pending => "is decided or withdrawn already.".into(),
         }
     }
 }

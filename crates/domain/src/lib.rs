@@ -18,6 +18,7 @@
 //! | [`cursor`] | `docs/spec/rest.md#lists` |
 //! | [`audit`] | `docs/audit-log.md` |
 //! | [`operator_key`] | `docs/spec/platform.md#key` |
+//! | [`member`], [`review`] | `docs/developers.md` |
 //! | [`secret`], [`seal`] | `docs/spec/authorization.md#at-rest` |
 //! | [`quota`] | `docs/spec/limits.md#quotas` |
 //! | [`client_address`], [`proxy_protocol`] | `docs/operating.md#client-addresses` |
@@ -46,6 +47,7 @@ pub mod limits;
 pub mod live;
 pub mod log_interval;
 pub mod mail;
+pub mod member;
 pub mod operator_key;
 pub mod outbound;
 pub mod password;
@@ -57,6 +59,7 @@ pub mod quota;
 pub mod reason;
 pub mod refusal;
 pub mod restriction;
+pub mod review;
 pub mod scope;
 pub mod seal;
 pub mod secret;
@@ -72,8 +75,8 @@ pub mod webhook_secrets;
 
 pub use ids::{
     ApplicationSecretId, AuditEntryId, BatchId, BrowserSessionId, CampaignId, CategoryId, ChannelId, ClaimId,
-    ClientId, DeliveryId, MessageId, MessageSeries, NodeId, OperatorKeyId, OrganizationId, RewardId,
-    SessionKey, WebhookId, WebhookSecretId,
+    ClientId, DeliveryId, MessageId, MessageSeries, NodeId, OperatorKeyId, OrganizationId, ReviewRequestId,
+    RewardId, SessionKey, WebhookId, WebhookSecretId,
 };
 pub use invalid::{Invalid, Rule};
 pub use log_interval::LogInterval;

@@ -236,6 +236,18 @@ pub const STATE_BYTES_MAX: usize = 1_024;
 pub const CREDENTIAL_BYTES_MAX: usize = 512;
 /// Redirect addresses of one application.
 pub const REDIRECT_URIS_MAX: usize = 20;
+/// Applications of one owner, a person or an organization, that people register themselves (ours).
+pub const OWNED_APPLICATIONS_MAX: i64 = 50;
+/// Organizations that one person may be in while making another (ours).
+pub const ORGANIZATIONS_MAX: i64 = 20;
+/// Members of one organization (ours).
+pub const ORGANIZATION_MEMBERS_MAX: i64 = 100;
+/// How long an invitation into an organization can be accepted, in milliseconds (ours): 7 days.
+pub const INVITATION_LIFETIME_MS: i64 = 7 * DAY_MS;
+/// Requests to the operator that are kept of one application or organization (ours).
+pub const REVIEW_REQUESTS_KEPT: i64 = 20;
+/// Unicode code points of a request to the operator, and of the operator's note (ours).
+pub const REVIEW_TEXT_CHARS_MAX: usize = 2_000;
 /// Bytes of an application's logo (ours): 32 KiB. In Base64 it fits into a request.
 pub const LOGO_BYTES_MAX: usize = 32 * 1024;
 /// Bytes of a JSON request body (`docs/spec/rest.md#bodies`).

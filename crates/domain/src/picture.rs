@@ -36,6 +36,16 @@ impl Picture {
         picture().ok_or(Invalid::new(field, Rule::Picture))
     }
 
+    /// The picture of a file.
+    ///
+    /// # Errors
+    /// `Invalid` naming `field`.
+    pub fn of_bytes(field: &'static str, bytes: &[u8]) -> Result<Self, Invalid> {
+        let kind = KINDS.iter().find(|(_, start)| bytes.starts_with(start));
+        let picture = kind.and_then(|(media_type, _)| Self::stored(media_type, &STANDARD.encode(bytes)));
+        picture.filter(Self::is_of_its_kind).ok_or(Invalid::new(field, Rule::Picture))
+    }
+
     /// A picture that was stored; `None` for an unknown kind.
     pub fn stored(media_type: &str, base64: &str) -> Option<Self> {
         let (media_type, _) = KINDS.iter().find(|(known, _)| *known == media_type)?;
@@ -109,6 +119,24 @@ mod tests {
         ] {
             assert_eq!(Picture::parse("logo", &address).is_ok(), is_picture, "{address}");
         }
+    }
+
+    #[test]
+    fn the_bytes_of_a_file_say_their_kind() {
+        for (bytes, kind) in [
+            (&b"\x89PNG\r\n\x1a\nrest"[..], Some("image/png")),
+            (b"\xff\xd8\xff\xe0", Some("image/jpeg")),
+            (b"RIFF\0\0\0\0WEBPVP8 ", Some("image/webp")),
+            (b"RIFF\0\0\0\0WAVE", None),
+            (b"<svg/>", None),
+            (b"", None),
+        ] {
+            let picture = Picture::of_bytes("logo", bytes);
+            assert_eq!(picture.as_ref().ok().map(Picture::media_type), kind, "{bytes:?}");
+        }
+        let mut large = b"\x89PNG\r\n\x1a\n".to_vec();
+        large.resize(LOGO_BYTES_MAX + 1, 0);
+        assert_eq!(Picture::of_bytes("logo", &large), Err(Invalid::new("logo", Rule::Picture)));
     }
 
     #[test]

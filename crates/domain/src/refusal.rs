@@ -175,6 +175,8 @@ pub enum Resource {
     OperatorKey,
     /// An organization.
     Organization,
+    /// A request that the operator decides.
+    ReviewRequest,
     /// A drops campaign.
     Campaign,
     /// A category.
@@ -189,7 +191,7 @@ pub enum Resource {
 
 impl Resource {
     /// Every resource.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Path,
         Self::Session,
         Self::Channel,
@@ -198,6 +200,7 @@ impl Resource {
         Self::Secret,
         Self::OperatorKey,
         Self::Organization,
+        Self::ReviewRequest,
         Self::Campaign,
         Self::Category,
         Self::Webhook,
@@ -216,6 +219,7 @@ impl Resource {
             Self::Secret => "secret",
             Self::OperatorKey => "operator-key",
             Self::Organization => "organization",
+            Self::ReviewRequest => "review-request",
             Self::Campaign => "campaign",
             Self::Category => "category",
             Self::Webhook => "webhook",

@@ -11,7 +11,7 @@ use domain::secret::OperatorKey;
 use domain::{Language, Profile};
 use service::nodes::Roles;
 use service::webhooks::WebhookSettings;
-use service::{AccountSettings, PasswordCost};
+use service::{AccountSettings, DeveloperSettings, PasswordCost};
 use store::DatabaseUrl;
 use web::Brand;
 
@@ -116,6 +116,8 @@ pub struct Settings {
     pub webhooks: WebhookSettings,
     /// The settings of accounts. The same on every node.
     pub accounts: AccountSettings,
+    /// The settings of the developer center. The same on every node.
+    pub developers: DeveloperSettings,
     /// Where messages to people go; if not given, a sandbox records them and `serve` sends none.
     pub mail_hook: Option<MailHook>,
     /// The cost of checking a password.

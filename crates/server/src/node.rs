@@ -438,6 +438,7 @@ fn service(
         membership: Membership { roles: settings.roles, session_base },
         webhooks: settings.webhooks.clone(),
         accounts: settings.accounts,
+        developers: settings.developers,
         password_cost: settings.password_cost,
         socket_faults: sandbox.map(|sandbox| sandbox.socket_faults()),
     })

@@ -81,6 +81,8 @@ purposes! {
     Claim = "claim",
     /// The aliases of deleted channels.
     Alias = "alias",
+    /// The ids of what people register: organizations, applications, requests to the operator.
+    Developer = "developer",
     /// The ids of batches of events.
     Batch = "batch",
     /// Jitter of delays and retries.

@@ -5,8 +5,8 @@
 //! the store. If an operation returns rows of the store unchanged, the module of the operation re-exports
 //! their type.
 //!
-//! Each noun has a file. The files are grouped in directories: `channel`, `chat`, `cluster`, `identity`,
-//! `live`, `platform`, `realtime` and `webhook`. Several directories use the modules at the root. The
+//! Each noun has a file. The files are grouped in directories: `channel`, `chat`, `cluster`, `developer`,
+//! `identity`, `live`, `platform`, `realtime` and `webhook`. Several directories use the modules at the root. The
 //! modules of the directories are private. The modules of the operations are re-exported here.
 //!
 //! The modules use each other in one direction. The types of a node's state in memory stand in files without
@@ -18,6 +18,7 @@ mod channel;
 mod chat;
 mod clock;
 mod cluster;
+mod developer;
 pub mod drops;
 mod entropy;
 mod error;
@@ -38,6 +39,9 @@ mod work;
 pub use channel::{badges, broadcast_settings, channel_admin, channels, relations, restrictions};
 pub use chat::{chat_log, chat_settings, chats};
 pub use cluster::{due, expire, housekeeping, nodes, overview};
+pub use developer::{
+    organization_invitations, organization_members, owned_applications, registration, review_requests,
+};
 pub use identity::{
     accounts, application_life, application_secrets, application_switch, applications, browser_sessions,
     consents, credentials, mail, notices, operator_keys, operators, organizations, password_resets, sign_in,
@@ -50,6 +54,7 @@ pub use webhook::{deliveries, listeners, webhooks};
 
 pub use clock::{Clock, ManualClock};
 pub use cluster::job_metrics::{Job, JobRuns};
+pub use developer::developer_settings::DeveloperSettings;
 pub use entropy::{Entropy, Purpose, SeedState};
 pub use error::Error;
 pub use failure_log::FailureLog;

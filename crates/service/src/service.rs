@@ -17,6 +17,7 @@ use crate::chat::message_times::MessageTimes;
 use crate::chat::slow_chats::SlowChats;
 use crate::cluster::job_metrics::JobMetrics;
 use crate::cluster::node_state::{Membership, NodeState};
+use crate::developer::developer_settings::DeveloperSettings;
 use crate::fault_points::SocketFaultPoint;
 use crate::identity::account_settings::AccountSettings;
 use crate::identity::credential_cache::CachedCredentials;
@@ -58,6 +59,8 @@ pub struct ServiceDeps {
     pub webhooks: WebhookSettings,
     /// The settings of accounts.
     pub accounts: AccountSettings,
+    /// The settings of the developer center.
+    pub developers: DeveloperSettings,
     /// The cost of hashing a password.
     pub password_cost: PasswordCost,
     /// Interferes with the sockets of this node. Only of a sandbox.
@@ -79,6 +82,7 @@ pub(crate) struct Inner {
     pub profile: Profile,
     pub quotas: Quotas,
     pub accounts: AccountSettings,
+    pub developers: DeveloperSettings,
     pub passwords: Passwords,
     pub applications_last_used: LastUsed<ClientId>,
     pub secrets_last_used: LastUsed<ApplicationSecretId>,
@@ -130,6 +134,7 @@ impl Service {
             membership,
             webhooks,
             accounts,
+            developers,
             password_cost,
             socket_faults,
         } = deps;
@@ -148,6 +153,7 @@ impl Service {
             profile,
             quotas,
             accounts,
+            developers,
             passwords,
             applications_last_used: LastUsed::default(),
             secrets_last_used: LastUsed::default(),

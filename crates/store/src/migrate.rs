@@ -66,6 +66,16 @@ pub const MIGRATIONS: &[Migration] = &[
         sql: include_str!("../migrations/0023_application_links.sql"),
     },
     Migration {
+        version: 24,
+        name: "application_owners",
+        sql: include_str!("../migrations/0024_application_owners.sql"),
+    },
+    Migration {
+        version: 25,
+        name: "organization_invitations",
+        sql: include_str!("../migrations/0025_organization_invitations.sql"),
+    },
+    Migration {
         version: 26,
         name: "browser_sessions",
         sql: include_str!("../migrations/0026_browser_sessions.sql"),

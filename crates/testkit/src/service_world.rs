@@ -232,6 +232,7 @@ fn service_as(
         membership,
         webhooks: Default::default(),
         accounts: AccountSettings { registration: true, sends_mail: true, ..Default::default() },
+        developers: Default::default(),
         password_cost: PasswordCost::LEAST,
         socket_faults: None,
     })
@@ -243,6 +244,7 @@ pub fn record(id: &str, scopes: ScopeSet) -> ApplicationRecord {
         client_id: ClientId::stored(id.to_owned()),
         name: format!("application {id}"),
         organization_id: None,
+        owner: None,
         redirect_uris: vec![RedirectUri::parse(REDIRECT).unwrap()],
         scopes,
         profile: None,

@@ -14,7 +14,7 @@ use serde_json::json;
 use server::{BusSettings, Environment, Footprint, Node, Settings, StoreSettings};
 use service::nodes::Roles;
 use service::webhooks::WebhookSettings;
-use service::{AccountSettings, Clock, Entropy, ManualClock, PasswordCost};
+use service::{AccountSettings, Clock, DeveloperSettings, Entropy, ManualClock, PasswordCost};
 use store::testing::{Fresh, Level, Network, UNHURRIED, Wire, postgres};
 use store::{Options, Store, Target};
 use tokio::sync::Mutex;
@@ -49,6 +49,8 @@ pub struct Setup {
     pub drain_delay: Duration,
     /// Deadline of the store for a request.
     pub store_deadline: Duration,
+    /// Whether the operator reviews scopes.
+    pub reviews_scopes: bool,
     /// The brand of the pages.
     pub brand: fn() -> Brand,
 }
@@ -67,6 +69,7 @@ impl Default for Setup {
             roles: Roles::ALL,
             drain_delay: Duration::ZERO,
             store_deadline: UNHURRIED,
+            reviews_scopes: false,
             brand: Brand::default,
         }
     }
@@ -364,6 +367,7 @@ pub(crate) fn settings(setup: Setup, target: &Target) -> Settings {
             ..WebhookSettings::default()
         },
         accounts: AccountSettings { registration: true, sends_mail: true, ..AccountSettings::default() },
+        developers: DeveloperSettings { reviews_scopes: setup.reviews_scopes },
         mail_hook: None,
         password_cost: PasswordCost::LEAST,
         footprint: Footprint::Whole,

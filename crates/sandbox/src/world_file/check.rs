@@ -64,8 +64,15 @@ impl WorldFile {
 
     fn check_applications(&self) -> Result<(), WorldFileError> {
         unique("organizations", "organizationId", self.organizations.iter().map(|one| &one.organization_id))?;
+        let people = set(self.people.iter().map(|entry| entry.channel_id.as_str()));
         for (path, entry) in listed("organizations", &self.organizations) {
             entry.convert(&path)?;
+            let path = format!("{path}.members");
+            unique(&path, "channelId", entry.members.iter().map(|member| &member.channel_id))?;
+            for (path, member) in listed(&path, &entry.members) {
+                member.convert(&path)?;
+                known(&people, "person", &format!("{path}.channelId"), Some(&member.channel_id))?;
+            }
         }
         let organizations = set(self.organizations.iter().map(|entry| entry.organization_id.as_str()));
         unique("applications", "clientId", self.applications.iter().map(|entry| &entry.client_id))?;
@@ -73,6 +80,8 @@ impl WorldFile {
             entry.convert(&path)?;
             let organization = entry.organization_id.as_deref();
             known(&organizations, "organization", &format!("{path}.organizationId"), organization)?;
+            let owner = entry.owner_channel_id.as_deref();
+            known(&people, "person", &format!("{path}.ownerChannelId"), owner)?;
         }
         Ok(())
     }

@@ -6,6 +6,7 @@ use domain::channel::UserRole;
 use domain::chat_settings::{ChatSettingsChange, Condition, Group};
 use domain::drops::{Campaign, Period, Reward};
 use domain::live::{Category, CategoryChoice, CategoryType};
+use domain::member::MemberRole;
 use domain::operator_key::OperatorRole;
 use domain::secret::WebhookSecret;
 use domain::{
@@ -23,7 +24,7 @@ use service::lives::{LiveReport, LiveStart};
 use super::mistake::{Converted, WorldFileError, date, id, secret_text, unknown_scope};
 use super::model::{
     ApplicationItem, BroadcastItem, CampaignItem, CategoryItem, ChatItem, ClaimItem, FollowItem, LiveItem,
-    ManagerItem, OrganizationItem, PASSWORD, PersonItem, RewardItem, SubscriptionItem,
+    ManagerItem, MemberItem, OrganizationItem, PASSWORD, PersonItem, RewardItem, SubscriptionItem,
 };
 
 /// How a person signs in.
@@ -174,6 +175,14 @@ impl OrganizationItem {
     }
 }
 
+impl MemberItem {
+    pub(super) fn convert(&self, path: &str) -> Converted<(ChannelId, MemberRole, Option<Timestamp>)> {
+        let channel = id(path, ChannelId::parse("channelId", &self.channel_id))?;
+        let role = id(path, MemberRole::parse(&self.role))?;
+        Ok((channel, role, date(path, "createdDate", self.created_date.as_deref())?))
+    }
+}
+
 impl ApplicationItem {
     pub(super) fn convert(&self, path: &str) -> Converted<ApplicationRecord> {
         if let Some(secret) = &self.client_secret {
@@ -192,10 +201,17 @@ impl ApplicationItem {
         let profile = self.profile.as_deref().map(|name| Profile::from_name(name).ok_or_else(wrong_profile));
         let organization = self.organization_id.as_deref();
         let organization = organization.map(|name| OrganizationId::parse("organizationId", name));
+        let owner = self.owner_channel_id.as_deref();
+        let owner = owner.map(|name| id(path, ChannelId::parse("ownerChannelId", name))).transpose()?;
+        if owner.is_some() && organization.is_some() {
+            let rule = "must not be given together with organizationId";
+            return Err(WorldFileError::new(format!("{path}.ownerChannelId"), rule));
+        }
         Ok(ApplicationRecord {
             client_id: id(path, ClientId::parse("clientId", &self.client_id))?,
             name: self.name.clone().unwrap_or_else(|| self.client_id.clone()),
             organization_id: organization.map(|parsed| id(path, parsed)).transpose()?,
+            owner,
             redirect_uris: uris.collect::<Result<_, _>>()?,
             scopes: self.scopes(path)?,
             profile: profile.transpose()?,

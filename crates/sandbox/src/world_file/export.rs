@@ -18,7 +18,7 @@ use crate::catch_address::is_catch;
 use super::history::{DeliveryItem, MessageItem, RestrictionItem, WatchedItem};
 use super::model::{
     ApplicationItem, BroadcastItem, CampaignItem, CategoryItem, ChatItem, ClaimItem, FollowItem, LiveItem,
-    ManagerItem, OrganizationItem, PASSWORD, PersonItem, RewardItem, SubscriptionItem, TokenPair,
+    ManagerItem, MemberItem, OrganizationItem, PASSWORD, PersonItem, RewardItem, SubscriptionItem, TokenPair,
     WebhookItem, WorldFile,
 };
 
@@ -210,6 +210,7 @@ impl WorldFile {
                     catch_redirects: !pages.is_empty(),
                     scopes: Some(scopes.iter().map(|scope| scope.name().to_owned()).collect()),
                     organization_id: organization.map(|owner| owner.organization_id.to_string()),
+                    owner_channel_id: life.application.owner.as_ref().map(ToString::to_string),
                     profile,
                     quota: life.application.quota,
                     webhook,
@@ -226,11 +227,15 @@ impl WorldFile {
         let mut next = None;
         loop {
             let page = service.organizations(PAGE_ROWS, next.as_deref()).await?;
-            self.organizations.extend(page.items.into_iter().map(|details| OrganizationItem {
-                organization_id: details.organization.organization_id.to_string(),
-                organization_name: details.organization.name,
-                verified: details.organization.verified,
-            }));
+            for details in page.items {
+                let organization = details.organization;
+                self.organizations.push(OrganizationItem {
+                    members: members(service, &organization.organization_id).await?,
+                    organization_id: organization.organization_id.to_string(),
+                    organization_name: organization.name,
+                    verified: organization.verified,
+                });
+            }
             next = page.next;
             if next.is_none() {
                 break;
@@ -370,6 +375,23 @@ fn campaign_entry(campaign: domain::drops::Campaign) -> CampaignItem {
                 watch_minutes: reward.watch_minutes,
             })
             .collect(),
+    }
+}
+
+/// The members of an organization, in the order of their ids.
+async fn members(service: &Service, id: &domain::OrganizationId) -> Result<Vec<MemberItem>, Error> {
+    let (mut all, mut next) = (Vec::new(), None);
+    loop {
+        let page = service.organization_members(id, PAGE_ROWS, next.as_deref()).await?;
+        all.extend(page.items.into_iter().map(|member| MemberItem {
+            channel_id: member.channel_id.to_string(),
+            role: member.role.name().to_owned(),
+            created_date: Some(member.created_at.rfc3339()),
+        }));
+        next = page.next;
+        if next.is_none() {
+            return Ok(all);
+        }
     }
 }
 

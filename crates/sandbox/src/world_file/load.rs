@@ -49,7 +49,14 @@ impl WorldFile {
         self.load_relations(service).await?;
         self.load_chats(service).await?;
         for (path, entry) in listed("organizations", &self.organizations) {
-            of(&path, service.put_organization(entry.convert(&path)?).await)?;
+            let organization = entry.convert(&path)?;
+            let organization_id = organization.organization_id.clone();
+            of(&path, service.put_organization(organization).await)?;
+            for (path, member) in listed(&format!("{path}.members"), &entry.members) {
+                let (channel, role, since) = member.convert(&path)?;
+                let put = service.put_organization_member(&organization_id, &channel, role, since);
+                of(&path, put.await)?;
+            }
         }
         self.load_drops(service).await
     }

@@ -205,6 +205,22 @@ pub struct OrganizationItem {
     /// Whether it is a verified company. Only its applications may use drops.
     #[serde(default, skip_serializing_if = "is_false")]
     pub verified: bool,
+    /// The people who manage its applications in the developer center.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub members: Vec<MemberItem>,
+}
+
+/// A member of an organization.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct MemberItem {
+    /// A person of this file.
+    pub channel_id: String,
+    /// admin, developer or viewer.
+    pub role: String,
+    /// Since when. Default: now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created_date: Option<String>,
 }
 
 /// An application.
@@ -232,6 +248,9 @@ pub struct ApplicationItem {
     /// An organization of this file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub organization_id: Option<String>,
+    /// A person of this file who owns the application, if no organization does. Default: the operator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner_channel_id: Option<String>,
     /// The spelling of answers: documented or observed. Default: that of the sandbox.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<String>,

@@ -16,7 +16,7 @@ use domain::secret::WebhookSecret;
 use domain::{Language, Profile};
 use service::nodes::Roles;
 use service::webhooks::WebhookSettings;
-use service::{AccountSettings, PasswordCost};
+use service::{AccountSettings, DeveloperSettings, PasswordCost};
 use store::DatabaseUrl;
 
 use super::brand::BrandOptions;
@@ -78,6 +78,11 @@ pub struct CommonOptions {
     /// Turns rate limits off: for load and race tests.
     #[arg(long, env = "STAGEDOOR_NO_QUOTA", help_heading = ANSWERS)]
     pub no_quota: bool,
+
+    /// The operator approves the scopes that people choose for their applications at /developers. The scope of
+    /// drops always needs an approval. The same on every node.
+    #[arg(long, env = "STAGEDOOR_REVIEW_SCOPES", help_heading = ACCOUNTS)]
+    review_scopes: bool,
 
     /// Fewest characters of a password that its owner chooses, 8 to 64. NIST SP 800-63B wants 15 where a
     /// password is the only proof. Passwords that the operator sets are not checked.
@@ -182,6 +187,7 @@ impl CommonOptions {
                 password_chars_min: self.password_min,
                 sends_mail: self.mail_hook.is_some(),
             },
+            developers: DeveloperSettings { reviews_scopes: self.review_scopes },
             mail_hook: self.mail_hook()?,
             password_cost: PasswordCost::default(),
             footprint: Footprint::Whole,

@@ -17,6 +17,8 @@ pub struct Fixture {
     pub webhook_owner: Arc<WebhookOwner>,
     /// The id of the only secret of `app`.
     pub secret_id: String,
+    /// The request of the streamer to verify the organization `reviewed`.
+    pub review_request_id: String,
 }
 
 /// An application `webhook-owner` of its own verified organization. Its webhook has no listener, and one
@@ -126,8 +128,23 @@ impl Fixture {
         world.person("spare-person").create().await;
         let secrets = world.operator(Request::get("/platform/v1/applications/bot/secrets")).await.content();
         let secret_id = secrets["data"][0]["secretId"].as_str().expect("a text").to_owned();
-        Self { app, streamer, viewer, tokens, publisher, webhook_owner, secret_id }
+        let review_request_id = request_verification(world).await;
+        Self { app, streamer, viewer, tokens, publisher, webhook_owner, secret_id, review_request_id }
     }
+}
+
+/// An organization `reviewed`, whose admin `haneul` asks for its verification.
+async fn request_verification(world: &World) -> String {
+    let organization = Request::put("/platform/v1/organizations/reviewed");
+    world.operator(organization.json(&json!({ "organizationName": "별 게임즈" }))).await.content();
+    let member = Request::put("/platform/v1/organizations/reviewed/members/haneul");
+    world.operator(member.json(&json!({ "role": "admin" }))).await.content();
+    let body = json!({
+        "channelId": "haneul", "kind": "organization", "organizationId": "reviewed", "message": "부탁드립니다.",
+    });
+    let request = Request::post("/platform/v1/review-requests").json(&body);
+    let made = world.operator(request).await.content();
+    made["requestId"].as_str().expect("a text").to_owned()
 }
 
 /// A well-formed token that was never issued.

@@ -132,7 +132,7 @@ impl Service {
     }
 
     /// Deletes a channel with its dependent rows. The first transaction hides and bars the channel and ends
-    /// its live. The dependent rows are deleted in batches. Rows that are kept for others refer to an alias
+    /// its live, and makes the person's applications unusable. The dependent rows are deleted in batches. Rows that are kept for others refer to an alias
     /// of the channel then. A missing channel is no error.
     pub async fn delete_channel(&self, channel: &ChannelId) -> Result<(), Error> {
         let (id, now) = (channel.clone(), self.now());
@@ -142,20 +142,28 @@ impl Service {
         let deleted = self
             .write(async move |work: &mut Work<'_>| {
                 if work.channel_details(&id).await?.is_none() {
-                    return Ok(false);
+                    return Ok(None);
                 }
                 work.check_rank(&id).await?;
                 lives::end(work, &id).await?;
                 if !work.mark_channel_deleted(&id, &alias, &until, now).await? {
-                    return Ok(false);
+                    return Ok(None);
                 }
                 work.delete_browser_sessions(&id).await?;
+                // Further applications follow with the rows of the channel.
+                let owned = work.begin_purge_of_owned(&id, now).await?;
+                for client_id in &owned {
+                    work.delete_webhook(client_id, now).await?;
+                }
                 work.audit(AuditAction::ChannelDelete, &id).await?;
-                Ok::<_, Error>(true)
+                Ok::<_, Error>(Some(owned))
             })
             .await?;
-        if deleted {
+        if let Some(owned) = deleted {
             tracing::info!(channel_id = %channel, "channel deleted");
+            for client_id in owned {
+                self.end_admitted(AdmittedBy::Application(client_id)).await?;
+            }
         }
         self.end_credentials(channel, true).await?;
         self.delete_batches(BATCHES_PER_CALL).await.map(drop)

@@ -5,7 +5,9 @@ use domain::audit::AuditAction;
 use domain::limits::{NAME_CHARS_MAX, REDIRECT_URIS_MAX};
 use domain::picture::Picture;
 use domain::secret::ClientSecret;
-use domain::{ClientId, Invalid, OrganizationId, Profile, Rule, Scope, ScopeSet, invalid};
+use domain::{
+    ChannelId, ClientId, Invalid, OrganizationId, Profile, Rule, Scope, ScopeSet, invalid,
+};
 use serde_json::json;
 use store::{StoreError, Tx};
 
@@ -23,6 +25,8 @@ pub struct ApplicationRecord {
     pub name: String,
     /// The organization that owns it.
     pub organization_id: Option<OrganizationId>,
+    /// The person who owns it.
+    pub owner: Option<ChannelId>,
     /// The addresses that a sign-in may redirect to.
     pub redirect_uris: Vec<RedirectUri>,
     /// The scopes that it asks for.
@@ -83,11 +87,14 @@ impl Service {
     /// was unused is restored.
     ///
     /// # Errors
-    /// `Invalid` for a wrong name, too many redirect addresses, an unknown organization, or the id of an
+    /// `Invalid` for a wrong name, too many redirect addresses, an unknown owner, two owners, or the id of an
     /// application that is being deleted.
     pub async fn put_application(&self, record: ApplicationRecord) -> Result<Option<ClientSecret>, Error> {
         invalid::text("name", &record.name, 1, NAME_CHARS_MAX)?;
         few_enough(&record.redirect_uris)?;
+        if record.owner.is_some() && record.organization_id.is_some() {
+            return Err(Invalid::new("ownerChannelId", Rule::NotTogether("organizationId")).into());
+        }
         if self.is_being_deleted(&record.client_id).await? {
             return Err(Invalid::new("clientId", Rule::BeingDeleted).into());
         }
@@ -100,6 +107,7 @@ impl Service {
                     client_id,
                     name,
                     organization_id,
+                    owner,
                     redirect_uris,
                     scopes,
                     profile,
@@ -112,9 +120,20 @@ impl Service {
                     name: String::new(),
                     verified: false,
                 });
-                let application =
-                    Application { client_id, name, organization, scopes, profile, quota, presentation };
+                let application = Application {
+                    client_id,
+                    name,
+                    organization,
+                    owner,
+                    scopes,
+                    profile,
+                    quota,
+                    presentation,
+                };
                 let client_id = &application.client_id;
+                if let Some(owner) = &application.owner {
+                    require_owner(work, owner).await?;
+                }
                 work.delete_unrestorable_application(client_id, irrecoverable_since(now)).await?;
                 work.put_application(&application, now).await.map_err(unknown_organization)?;
                 match logo {
@@ -167,7 +186,20 @@ impl Service {
     }
 }
 
-fn few_enough(redirect_uris: &[RedirectUri]) -> Result<(), Invalid> {
+/// Locks the channel of an owner.
+///
+/// # Errors
+/// `Invalid` naming `ownerChannelId` when there is no such channel.
+async fn require_owner(work: &mut Work<'_>, owner: &ChannelId) -> Result<(), Error> {
+    let is_there = work.lock_channel(owner).await?
+        && !work.channels_by_id(std::slice::from_ref(owner)).await?.is_empty();
+    match is_there {
+        true => Ok(()),
+        false => Err(Invalid::new("ownerChannelId", Rule::KnownChannel).into()),
+    }
+}
+
+pub(crate) fn few_enough(redirect_uris: &[RedirectUri]) -> Result<(), Invalid> {
     match redirect_uris.len() {
         0..=REDIRECT_URIS_MAX => Ok(()),
         _ => Err(Invalid::new("redirectUris", Rule::Items { min: 0, max: REDIRECT_URIS_MAX })),

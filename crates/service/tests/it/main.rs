@@ -12,6 +12,7 @@ mod chat_rules;
 mod consents;
 mod credentials;
 mod deliveries;
+mod developers;
 mod drops;
 mod due;
 mod housekeeping;

@@ -9,6 +9,7 @@ mod channel;
 mod chat;
 mod cluster;
 mod columns;
+mod developer;
 pub mod drops;
 mod identity;
 mod list_blocks;
@@ -28,14 +29,16 @@ use domain::delivery::DeliveryState;
 use domain::drops::FulfillmentState;
 use domain::event::EventType;
 use domain::live::CategoryType;
+use domain::member::MemberRole;
 use domain::operator_key::OperatorRole;
 use domain::outbound::SendFailure;
+use domain::review::{ReviewKind, ReviewState};
 use domain::secret::SecretHash;
 use domain::session::ChangeKind;
 use domain::{
     ApplicationSecretId, AuditEntryId, BatchId, BrowserSessionId, CampaignId, CategoryId, ChannelId, ClaimId,
-    ClientId, DeliveryId, MessageId, NodeId, OperatorKeyId, OrganizationId, RewardId, ScopeSet, SessionKey,
-    Timestamp, WebhookId, WebhookSecretId,
+    ClientId, DeliveryId, MessageId, NodeId, OperatorKeyId, OrganizationId, ReviewRequestId, RewardId,
+    ScopeSet, SessionKey, Timestamp, WebhookId, WebhookSecretId,
 };
 
 pub use channel::{
@@ -43,6 +46,7 @@ pub use channel::{
 };
 pub use chat::{chat_log, chat_settings, chats};
 pub use cluster::{due, expire, locks, nodes, overview, store_origin, sweeps};
+pub use developer::{organization_invitations, organization_members, owned_applications, review_requests};
 pub use identity::{
     accounts, application_admin, application_life, application_logos, application_search,
     application_secrets, applications, browser_sessions, connected_applications, consents,
@@ -88,6 +92,7 @@ text_values!(
     MessageId,
     NodeId,
     OrganizationId,
+    ReviewRequestId,
     RewardId,
     SessionKey,
     SecretHash,
@@ -117,6 +122,9 @@ named_values!(
     EventType: "an event type" = Self::from_name,
     FulfillmentState: "a fulfillment state" = |name| Self::parse(name).ok(),
     OperatorRole: "an operator role" = Self::from_name,
+    MemberRole: "a role of members" = Self::from_name,
+    ReviewKind: "a kind of request" = Self::from_name,
+    ReviewState: "a state of a request" = Self::from_name,
     Group: "a group" = |name| Self::parse(name).ok(),
     SubjectKind: "a kind of subject" = Self::from_name,
     SendFailure: "a failure" = Self::of_name,

@@ -11,6 +11,7 @@ mod chat;
 mod credential_changes;
 mod credentials;
 mod deliveries;
+mod developers;
 mod drops;
 mod due;
 mod event_outbox;
@@ -180,6 +181,7 @@ fn application(id: &str) -> Application {
         client_id: client(id),
         name: format!("application {id}"),
         organization: None,
+        owner: None,
         scopes: scopes(),
         profile: None,
         quota: true,

@@ -7,7 +7,7 @@ use domain::limits::{LOGO_BYTES_MAX, NAME_CHARS_MAX, REDIRECT_URIS_MAX, URL_BYTE
 use domain::picture::{PICTURE_PATTERN, Picture};
 use domain::scope::{Scope, ScopeSet};
 use domain::secret::ClientSecret;
-use domain::{ClientId, Invalid, OrganizationId, Profile, Rule, Timestamp};
+use domain::{ChannelId, ClientId, Invalid, OrganizationId, Profile, Rule, Timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;
 use service::application_life::{ApplicationDetails, ApplicationLife, Notice};
@@ -62,7 +62,8 @@ pub struct PutApplication {
     name: String,
     redirect_uris: Vec<RedirectUri>,
     scopes: ScopeSet,
-    organization_id: Option<OrganizationId>,
+    /// The organization or the person that owns it.
+    owner: (Option<OrganizationId>, Option<ChannelId>),
     profile: Option<Profile>,
     quota: bool,
     /// Home page, terms, privacy policy, logo.
@@ -90,12 +91,15 @@ impl Body for PutApplication {
         let homepage = page("Its home page.").parsed(|url| HttpsUrl::parse("homepageUrl", url));
         let terms = page("Its terms of use.").parsed(|url| HttpsUrl::parse("termsUrl", url));
         let privacy = page("Its privacy policy.").parsed(|url| HttpsUrl::parse("privacyUrl", url));
+        let owner = id(ChannelId::parse).about(
+            "The person who owns it. Not together with an organization. Left out of both: the operator.",
+        );
         record!(Self {
             name: required("name", chars(1, NAME_CHARS_MAX)),
             redirect_uris: optional("redirectUris", redirect_uris).map(Option::unwrap_or_default),
             scopes: optional("scopes", texts(scope_name.parsed(scope), 0))
                 .map(|scopes| scopes.into_iter().flatten().collect()),
-            organization_id: optional("organizationId", id(OrganizationId::parse)),
+            owner: (optional("organizationId", id(OrganizationId::parse)), optional("ownerChannelId", owner),),
             profile: optional("profile", profile_names.parsed(profile)),
             quota: with_default("quota", flag().about("Whether quotas hold for it."), true),
             face: (
@@ -136,12 +140,14 @@ pub async fn put(
     Json(body): Json<PutApplication>,
 ) -> Answer<MadeSecret> {
     let client_id = ClientId::parse("clientId", &id)?;
-    let PutApplication { name, redirect_uris, scopes, organization_id, profile, quota, face } = body;
+    let PutApplication { name, redirect_uris, scopes, owner, profile, quota, face } = body;
+    let (organization_id, owner) = owner;
     let (homepage, terms, privacy, logo) = face;
     let record = ApplicationRecord {
         client_id: client_id.clone(),
         name,
         organization_id,
+        owner,
         redirect_uris,
         scopes,
         profile,
@@ -165,8 +171,10 @@ pub struct ApplicationAnswer {
     redirect_uris: Vec<String>,
     /// What it asks for.
     scopes: Vec<&'static str>,
-    /// Who owns it.
+    /// The organization that owns it.
     organization_id: Option<OrganizationId>,
+    /// The person who owns it.
+    owner_channel_id: Option<ChannelId>,
     /// `null` where it follows the service's.
     profile: Option<&'static str>,
     /// Whether quotas hold for it.
@@ -183,10 +191,12 @@ pub struct ApplicationAnswer {
     created_date: String,
     /// May stay an hour behind while the application is used.
     last_used_date: String,
-    /// When it was deleted for want of use, if it was.
+    /// When it was deleted for want of use or by its owner, if it was.
     deleted_date: Option<String>,
     /// Since when it is disabled, if it is.
     disabled_date: Option<String>,
+    /// Who has disabled it: `operator`, `owner`, or both.
+    disabled_by: Vec<&'static str>,
     /// Warnings that it was given.
     notices: Vec<NoticeAnswer>,
 }
@@ -207,6 +217,7 @@ impl From<ApplicationDetails> for ApplicationAnswer {
             |Notice { kind, given_at }: Notice| NoticeAnswer { kind, created_date: given_at.rfc3339() };
         let application = life.application;
         let Presentation { homepage, terms, privacy, logo_version } = application.presentation;
+        let disabled_by = [(life.is_disabled_by_operator, "operator"), (life.is_disabled_by_owner, "owner")];
         let url = |url: Option<HttpsUrl>| url.map(|url| url.as_str().to_owned());
         Self {
             homepage_url: url(homepage),
@@ -218,12 +229,14 @@ impl From<ApplicationDetails> for ApplicationAnswer {
             redirect_uris,
             scopes: application.scopes.iter().map(Scope::name).collect(),
             organization_id: application.organization.map(|organization| organization.organization_id),
+            owner_channel_id: application.owner,
             profile: application.profile.map(Profile::name),
             quota: application.quota,
             created_date: life.created_at.rfc3339(),
             last_used_date: life.last_used_at.rfc3339(),
             deleted_date: life.deleted_at.map(Timestamp::rfc3339),
             disabled_date: life.disabled_at.map(Timestamp::rfc3339),
+            disabled_by: disabled_by.into_iter().filter(|(is, _)| *is).map(|(_, who)| who).collect(),
             notices: life.notices.into_iter().map(notice).collect(),
         }
     }
@@ -268,13 +281,15 @@ pub struct ApplicationListing {
     name: String,
     /// What it asks for.
     scopes: Vec<&'static str>,
-    /// Who owns it.
+    /// The organization that owns it.
     organization_id: Option<OrganizationId>,
+    /// The person who owns it.
+    owner_channel_id: Option<ChannelId>,
     /// Since when it is registered.
     created_date: String,
     /// May stay an hour behind while the application is used.
     last_used_date: String,
-    /// When it was deleted for want of use, if it was.
+    /// When it was deleted for want of use or by its owner, if it was.
     deleted_date: Option<String>,
     /// Since when it is disabled, if it is.
     disabled_date: Option<String>,
@@ -288,6 +303,7 @@ impl From<ApplicationLife> for ApplicationListing {
             name: application.name,
             scopes: application.scopes.iter().map(Scope::name).collect(),
             organization_id: application.organization.map(|organization| organization.organization_id),
+            owner_channel_id: application.owner,
             created_date: life.created_at.rfc3339(),
             last_used_date: life.last_used_at.rfc3339(),
             deleted_date: life.deleted_at.map(Timestamp::rfc3339),
@@ -346,7 +362,8 @@ pub(crate) const ENABLE: Summary = Summary::new(
 )
 .refuses(&[404]);
 
-/// `DELETE /platform/v1/applications/{clientId}/disabled`: accepts the application's credentials again.
+/// `DELETE /platform/v1/applications/{clientId}/disabled`: accepts the application's credentials again, unless
+/// its owner disabled it, too.
 pub async fn enable(operator: Operator, PathId(id): PathId) -> Answer<()> {
     let client_id = ClientId::parse("clientId", &id)?;
     operator.service().enable_application(&client_id).await?;

@@ -4,7 +4,7 @@ use crate::contract::Section;
 use crate::contract::routes::{Routes, delete, get, post, put};
 use crate::platform::{
     applications, audit_log, categories, channel_events, channels, consents, drops, events, keys, lives,
-    operators, organizations, relations, secrets, sessions, watching, webhooks,
+    members, operators, organizations, relations, review_requests, secrets, sessions, watching, webhooks,
 };
 
 const SECTION: Section = Section {
@@ -40,6 +40,20 @@ fn application() -> Routes {
             "/platform/v1/organizations/{organizationId}/disabled",
             put(organizations::disable, organizations::DISABLE)
                 .delete(organizations::enable, organizations::ENABLE),
+        )
+        .route("/platform/v1/organizations/{organizationId}/members", get(members::list, members::LIST))
+        .route(
+            "/platform/v1/organizations/{organizationId}/members/{channelId}",
+            put(members::put, members::PUT).delete(members::delete, members::DELETE),
+        )
+        .route(
+            "/platform/v1/review-requests",
+            post(review_requests::add, review_requests::ADD)
+                .get(review_requests::list, review_requests::LIST),
+        )
+        .route(
+            "/platform/v1/review-requests/{requestId}",
+            put(review_requests::decide, review_requests::DECIDE),
         )
         .route(
             "/platform/v1/applications/{clientId}",

@@ -41,6 +41,7 @@ pub(super) async fn remove_scope(input: Input) -> Result<Outcome, Problem> {
         client_id: application.client_id.clone(),
         name: application.name,
         organization_id: application.organization.map(|organization| organization.organization_id),
+        owner: application.owner,
         redirect_uris: uris.collect::<Result<_, _>>().map_err(service::Error::from)?,
         scopes: kept.iter().copied().collect(),
         profile: application.profile,

@@ -46,6 +46,10 @@ pub struct Endpoint {
 const MANAGER: &str = "/platform/v1/channels/{channelId}/managers/{managerChannelId}";
 
 const ORGANIZATION: &str = "/platform/v1/organizations/{organizationId}";
+const MEMBERS: &str = "/platform/v1/organizations/{organizationId}/members";
+const MEMBER: &str = "/platform/v1/organizations/{organizationId}/members/{channelId}";
+const REVIEW_REQUESTS: &str = "/platform/v1/review-requests";
+const REVIEW_REQUEST: &str = "/platform/v1/review-requests/{requestId}";
 const DISABLED_ORGANIZATION: &str = "/platform/v1/organizations/{organizationId}/disabled";
 const CHANNEL: &str = "/platform/v1/channels/{channelId}";
 const BAR: &str = "/platform/v1/channels/{channelId}/bar";
@@ -63,6 +67,7 @@ const FIXTURE_SECRET: &str = "secret-of-the-fixture";
 const FIXTURE_MESSAGE: &str = "message-of-the-fixture";
 const SECRET_OF_BOT: &str = "secret-of-the-bot";
 const PENDING_SECRET: &str = "pending-secret";
+const FIXTURE_REQUEST: &str = "request-of-the-fixture";
 
 const SESSION: &str = "/platform/v1/sessions/{sessionKey}";
 const LISTENER: &str = "/open/v1/drops/webhook/listener";
@@ -105,6 +110,8 @@ fn query(method: &str, path: &str) -> &'static str {
             | "/platform/v1/sessions"
             | "/platform/v1/channels"
             | "/platform/v1/operators"
+            | MEMBERS
+            | REVIEW_REQUESTS
             | "/platform/v1/drops/campaigns",
         ) => "size=20",
         // Entries of other requests come in an order of their own.
@@ -138,7 +145,8 @@ impl Endpoint {
         };
         // An unneeded channel or campaign is deleted or barred, because other tests need the fixture's.
         let channel = match self.path {
-            CHANNEL if self.method == "DELETE" => "unknown",
+            CHANNEL | MEMBER if self.method == "DELETE" => "unknown",
+            MEMBER => "byeol",
             BAR => "spare-person",
             _ => "haneul",
         };
@@ -151,6 +159,7 @@ impl Endpoint {
         let organization = match self.path {
             ORGANIZATION if self.method == "DELETE" => "unknown",
             DISABLED_ORGANIZATION => "webhook-owner",
+            MEMBER | MEMBERS => "reviewed",
             _ => "games",
         };
         self.path
@@ -168,6 +177,7 @@ impl Endpoint {
             .replace("{clientId}", client)
             .replace("{categoryId}", "talk")
             .replace("{organizationId}", organization)
+            .replace("{requestId}", FIXTURE_REQUEST)
             // Revoking a missing key is no error.
             .replace("{keyId}", "unknown")
     }
@@ -209,6 +219,12 @@ impl Endpoint {
             RESTRICT if self.reads_body => json!({ "targetChannelId": "gureum" }),
             RESTRICT_TEMPORARILY => json!({ "targetChannelId": "gureum", "chatChannelId": "chat-haneul" }),
             ORGANIZATION if self.reads_body => json!({ "organizationName": "게임즈" }),
+            MEMBER if self.reads_body => json!({ "role": "viewer" }),
+            REVIEW_REQUESTS if self.reads_body => json!({
+                "channelId": "haneul", "kind": "organization", "organizationId": "reviewed", "message": "부탁드립니다.",
+            }),
+            // The same decision again is no error.
+            REVIEW_REQUEST => json!({ "decision": "refuse" }),
             // The secret does not expire.
             APPLICATION_SECRET if self.reads_body => json!({}),
             APPLICATION if self.reads_body => json!({
@@ -301,6 +317,7 @@ impl Endpoint {
     pub fn proven(&self, fixture: &Fixture, target: &str) -> Request {
         let target = target.replace(FIXTURE_SECRET, &fixture.webhook_owner.secret_id);
         let target = target.replace(SECRET_OF_BOT, &fixture.secret_id);
+        let target = target.replace(FIXTURE_REQUEST, &fixture.review_request_id);
         let target = target.replace(PENDING_SECRET, &fixture.webhook_owner.pending_secret());
         let request =
             Request::new(self.method, target.replace(FIXTURE_MESSAGE, &fixture.webhook_owner.message_id));

@@ -17,6 +17,7 @@ mod chats;
 mod consents;
 mod conventions;
 mod credentials;
+mod developers;
 mod drops;
 mod drops_campaigns;
 mod drops_claims;

@@ -76,6 +76,7 @@ async fn a_user_endpoint_needs_its_own_scope_and_no_other() {
                     publisher: fixture.publisher.clone(),
                     webhook_owner: fixture.webhook_owner.clone(),
                     secret_id: fixture.secret_id.clone(),
+                    review_request_id: fixture.review_request_id.clone(),
                 };
                 let (socket, key) = session_key(&world, &cast).await;
                 for endpoint in ENDPOINTS.iter().filter(|endpoint| needed(endpoint) == Some(scope)) {

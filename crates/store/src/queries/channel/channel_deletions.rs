@@ -39,7 +39,7 @@ const LOCK_DELETION: &str = sql!(
 );
 
 /// Rows that are deleted with the channel. `$1` is the channel, `$2` the most rows.
-const DELETE_ROWS: [&str; 12] = [
+const DELETE_ROWS: [&str; 14] = [
     "DELETE FROM followers WHERE channel_id = $1 AND follower_channel_id IN (
          SELECT follower_channel_id FROM followers WHERE channel_id = $1 LIMIT $2)",
     "DELETE FROM subscribers WHERE channel_id = $1 AND subscriber_channel_id IN (
@@ -58,6 +58,10 @@ const DELETE_ROWS: [&str; 12] = [
          SELECT campaign_id FROM drops_campaign_channels WHERE channel_id = $1 LIMIT $2)",
     "DELETE FROM watched_minutes WHERE channel_id = $1 AND campaign_id IN (
          SELECT campaign_id FROM watched_minutes WHERE channel_id = $1 LIMIT $2)",
+    "DELETE FROM organization_members WHERE channel_id = $1 AND organization_id IN (
+         SELECT organization_id FROM organization_members WHERE channel_id = $1 LIMIT $2)",
+    "DELETE FROM review_requests WHERE request_id IN (
+         SELECT request_id FROM review_requests WHERE requested_by = $1 LIMIT $2)",
     "DELETE FROM consents WHERE channel_id = $1 AND client_id IN (
          SELECT client_id FROM consents WHERE channel_id = $1 LIMIT $2)",
     "DELETE FROM browser_sessions WHERE token_hash IN (
@@ -186,6 +190,9 @@ impl Tx {
         let deletion = self.fetch_optional::<ChannelDeletion>(LOCK_DELETION, params![channel]).await?;
         let Some(deletion) = deletion else { return Ok(DeletionStep::Done) };
         self.credentials_changed(Dependency::Channel(channel));
+        if !self.begin_purge_of_owned(channel, deletion.created_at).await?.is_empty() {
+            return Ok(DeletionStep::More);
+        }
         for sql in DELETE_ROWS {
             if self.execute(sql, params![channel, DELETION_ROWS_MAX]).await? > 0 {
                 return Ok(DeletionStep::More);

@@ -8,11 +8,12 @@ use crate::queries::columns::{Select, sql};
 use crate::{StoreError, Tx, params};
 
 const DISABLE: &str = "
-    UPDATE applications SET disabled_at = COALESCE(disabled_at, $2)
+    UPDATE applications SET disabled_at = COALESCE(disabled_at, $2), disabled_by_operator = TRUE
     WHERE client_id = $1 AND purging = FALSE AND (deleted_at IS NULL OR deleted_at > $3)";
 
 const ENABLE: &str = "
-    UPDATE applications SET disabled_at = NULL
+    UPDATE applications SET disabled_by_operator = FALSE,
+        disabled_at = CASE WHEN disabled_by_owner THEN disabled_at ELSE NULL END
     WHERE client_id = $1 AND purging = FALSE AND (deleted_at IS NULL OR deleted_at > $2)";
 
 const SET_QUOTA: &str = "
@@ -51,8 +52,8 @@ impl Tx {
         Ok(self.execute(DISABLE, params![client_id, now, irrecoverable_since]).await? > 0)
     }
 
-    /// Enables an application: `false` if there is none, or it was deleted at `irrecoverable_since` or
-    /// before.
+    /// Enables an application, unless its owner disabled it, too: `false` if there is none, or it was deleted
+    /// at `irrecoverable_since` or before.
     pub async fn enable_application(
         &mut self,
         client_id: &ClientId,

@@ -13,10 +13,11 @@ use crate::{StoreError, Tx, params};
 /// users.
 pub const LIFE_ROWS_MAX: i64 = 500;
 
-/// A use that is recorded after the deletion, but happened before, restores the application.
+/// A use that is recorded after the deletion, but happened before, restores an application that was deleted
+/// because it was unused.
 const NOTE_USE: &str = "
     UPDATE applications SET last_used_at = $2, deleted_at = NULL
-    WHERE client_id = $1 AND last_used_at < $2 AND purging = FALSE";
+    WHERE client_id = $1 AND last_used_at < $2 AND purging = FALSE AND deleted_by_owner = FALSE";
 
 /// A session with a subscription is a use until the session ends. Ended sessions are stored for as long as an
 /// application may be unused, so no use is missed.
@@ -52,7 +53,7 @@ const DELETE_UNUSED: &str = "
     RETURNING client_id";
 
 const RESTORE: &str = "
-    UPDATE applications SET deleted_at = NULL, last_used_at = $2
+    UPDATE applications SET deleted_at = NULL, deleted_by_owner = FALSE, last_used_at = $2
     WHERE client_id = $1 AND purging = FALSE AND (deleted_at IS NULL OR deleted_at > $3)";
 
 const DELETE_UNRESTORABLE: &str =
@@ -155,10 +156,16 @@ pub struct ApplicationLife {
     pub created_at: Timestamp,
     /// When it was last used, as far as recorded.
     pub last_used_at: Timestamp,
-    /// When it was deleted because it was unused.
+    /// When it was deleted, because it was unused or by its owner.
     pub deleted_at: Option<Timestamp>,
-    /// Since when the operator has disabled it.
+    /// Whether its owner deleted it.
+    pub is_deleted_by_owner: bool,
+    /// Since when it is disabled.
     pub disabled_at: Option<Timestamp>,
+    /// Whether the operator has disabled it.
+    pub is_disabled_by_operator: bool,
+    /// Whether its owner has disabled it.
+    pub is_disabled_by_owner: bool,
     /// The warnings of the current idle time, oldest first.
     pub notices: Vec<Notice>,
 }
@@ -168,7 +175,10 @@ columns!(ApplicationLife {
     created_at: "a.created_at",
     last_used_at: "a.last_used_at",
     deleted_at: "a.deleted_at",
-    disabled_at: "a.disabled_at";
+    is_deleted_by_owner: "a.deleted_by_owner",
+    disabled_at: "a.disabled_at",
+    is_disabled_by_operator: "a.disabled_by_operator",
+    is_disabled_by_owner: "a.disabled_by_owner";
     notices: Vec::new(),
 });
 

@@ -15,15 +15,16 @@ const PUT_ORGANIZATION: &str = "
 
 const PUT_APPLICATION: &str = "
     INSERT INTO applications (client_id, name, organization_id, scopes, profile, quota, created_at, last_used_at,
-        homepage_url, terms_url, privacy_url)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $7, $8, $9, $10)
+        homepage_url, terms_url, privacy_url, owner_channel_id)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $7, $8, $9, $10, $11)
     ON CONFLICT (client_id) DO UPDATE SET
         name = excluded.name, organization_id = excluded.organization_id, scopes = excluded.scopes,
         profile = excluded.profile, quota = excluded.quota, homepage_url = excluded.homepage_url,
         terms_url = excluded.terms_url, privacy_url = excluded.privacy_url,
+        owner_channel_id = excluded.owner_channel_id,
         last_used_at = CASE WHEN applications.deleted_at IS NULL
             THEN applications.last_used_at ELSE excluded.last_used_at END,
-        deleted_at = NULL, purging = FALSE";
+        deleted_at = NULL, deleted_by_owner = FALSE, purging = FALSE";
 
 const DELETE_REDIRECT_URIS: &str = "DELETE FROM application_redirect_uris WHERE client_id = $1";
 
@@ -53,6 +54,7 @@ columns!(Application {
     client_id: "a.client_id",
     name: "a.name",
     organization: Organization::COLUMNS,
+    owner: "a.owner_channel_id",
     scopes: "a.scopes",
     profile: "a.profile" => |name: Option<&str>| name.and_then(Profile::from_name),
     quota: "a.quota",
@@ -99,7 +101,7 @@ impl Tx {
 
     /// Creates or replaces an application. This restores an application that was deleted because it was
     /// unused, with `now` as its last use. Its logo stays as it is. `StoreError::ForeignKey` if its
-    /// organization does not exist.
+    /// organization or its person does not exist.
     pub async fn put_application(
         &mut self,
         application: &Application,
@@ -119,7 +121,8 @@ impl Tx {
                 now,
                 homepage.as_ref().map(HttpsUrl::as_str),
                 terms.as_ref().map(HttpsUrl::as_str),
-                privacy.as_ref().map(HttpsUrl::as_str)
+                privacy.as_ref().map(HttpsUrl::as_str),
+                application.owner.as_ref()
             ],
         )
         .await?;

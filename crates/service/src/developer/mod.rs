@@ -1,0 +1,9 @@
+//! What people own and manage by themselves: applications, organizations, requests to the operator.
+
+pub(crate) mod application_fate;
+pub(crate) mod developer_settings;
+pub mod organization_invitations;
+pub mod organization_members;
+pub mod owned_applications;
+pub mod registration;
+pub mod review_requests;

@@ -1,0 +1,315 @@
+//! The owners of applications, the members of organizations, and requests to the operator.
+
+use domain::application::Presentation;
+use domain::https_url::HttpsUrl;
+use domain::member::MemberRole;
+use domain::review::{ReviewKind, ReviewState, ReviewSubject};
+use domain::{OrganizationId, ReviewRequestId, Scope, ScopeSet};
+use store::queries::channel_deletions::DeletionStep;
+use store::queries::review_requests::{NewReviewRequest, ReviewEnd, ReviewRequest};
+use store::{StoreError, Tx};
+
+use crate::{OBSERVED, application, at, channel, client, in_seeded, organization};
+
+fn games() -> OrganizationId {
+    OrganizationId::stored("games".to_owned())
+}
+
+/// Organization `games` with the admin `a`.
+async fn put_games(tx: &mut Tx) -> Result<(), StoreError> {
+    tx.put_organization(&organization("games", false)).await?;
+    tx.put_organization_member(&games(), &channel("a"), MemberRole::Admin, at(3)).await.map(drop)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_organization_with_members_keeps_an_admin() {
+    in_seeded(async move |tx: &mut Tx| {
+        put_games(tx).await?;
+        let (id, a, b) = (games(), channel("a"), channel("b"));
+        assert!(tx.lock_organization(&id).await? && tx.has_organization(&id).await?);
+        let missing = OrganizationId::stored("missing".to_owned());
+        assert!(!tx.lock_organization(&missing).await? && !tx.has_organization(&missing).await?);
+        for role in [MemberRole::Viewer, MemberRole::Developer] {
+            assert!(!tx.put_organization_member(&id, &a, role, at(4)).await?);
+        }
+        assert!(!tx.delete_organization_member(&id, &a).await?);
+        assert!(tx.put_organization_member(&id, &a, MemberRole::Admin, at(4)).await?);
+
+        assert!(tx.put_organization_member(&id, &b, MemberRole::Viewer, at(5)).await?);
+        assert!(!tx.delete_organization_member(&id, &a).await?, "a viewer is no admin");
+        assert!(tx.put_organization_member(&id, &b, MemberRole::Admin, at(6)).await?);
+        assert!(tx.put_organization_member(&id, &a, MemberRole::Developer, at(6)).await?);
+        assert!(!tx.delete_organization_member(&id, &b).await?);
+        assert_eq!(tx.organization_role(&id, &a).await?, Some(MemberRole::Developer));
+        assert_eq!(tx.organization_role(&id, &channel("c")).await?, None);
+        assert_eq!((tx.organization_member_count(&id).await?, tx.membership_count(&b).await?), (2, 1));
+
+        let members = tx.organization_members(&id, "", 10).await?;
+        let listed: Vec<_> =
+            members.iter().map(|m| (m.channel_name.as_str(), m.role, m.created_at)).collect();
+        let developer = ("channel a", MemberRole::Developer, at(3));
+        assert_eq!(listed, [developer, ("channel b", MemberRole::Admin, at(5))]);
+        assert_eq!(tx.organization_members(&id, "a", 10).await?.len(), 1);
+        assert_eq!(tx.organization_members(&id, "", 1).await?.len(), 1);
+        let [membership] = tx.memberships(&b, "", 10).await?.try_into().unwrap();
+        assert_eq!(
+            (membership.role, membership.organization.name.as_str()),
+            (MemberRole::Admin, "organization games")
+        );
+        assert!(tx.memberships(&b, "games", 10).await?.is_empty());
+        assert!(
+            tx.membership(&a, &id).await?.is_some() && tx.membership(&channel("c"), &id).await?.is_none()
+        );
+
+        assert!(tx.delete_organization_member(&id, &a).await?);
+        assert!(!tx.delete_organization_member(&id, &a).await?);
+        tx.delete_organization(&id).await?;
+        assert!(tx.memberships(&b, "", 10).await?.is_empty());
+        Ok(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn people_find_their_own_applications_and_those_of_their_organizations() {
+    in_seeded(async move |tx: &mut Tx| {
+        put_games(tx).await?;
+        let mut owned = application("app");
+        owned.owner = Some(channel("a"));
+        tx.put_application(&owned, at(2)).await?;
+        let mut shared = application("other");
+        shared.organization = Some(organization("games", false));
+        tx.put_application(&shared, at(2)).await?;
+        tx.put_application(&application("third"), at(2)).await?;
+
+        let ids = async |tx: &mut Tx, person: &str, after: &str, size| {
+            let found = tx.applications_of_person(&channel(person), after, at(0), size).await?;
+            let of =
+                |(life, role): (store::queries::application_life::ApplicationLife, Option<MemberRole>)| {
+                    (life.application.client_id.to_string(), role)
+                };
+            Ok::<_, StoreError>(found.into_iter().map(of).collect::<Vec<_>>())
+        };
+        let both = [("app".to_owned(), None), ("other".to_owned(), Some(MemberRole::Admin))];
+        assert_eq!(ids(tx, "a", "", 10).await?, both);
+        assert_eq!(ids(tx, "a", "app", 10).await?, both[1..]);
+        assert_eq!(ids(tx, "a", "", 1).await?, both[..1]);
+        assert!(ids(tx, "b", "", 10).await?.is_empty());
+        assert_eq!(
+            (
+                tx.owned_application_count(&channel("a")).await?,
+                tx.organization_application_count(&games()).await?
+            ),
+            (1, 1)
+        );
+
+        let (life, role) = tx.application_access(&client("other"), &channel("a"), at(0)).await?.unwrap();
+        assert_eq!((life.application.owner, role), (None, Some(MemberRole::Admin)));
+        let (life, role) = tx.application_access(&client("app"), &channel("b"), at(0)).await?.unwrap();
+        assert_eq!((life.application.owner, role), (Some(channel("a")), None));
+        assert!(tx.application_access(&client("missing"), &channel("a"), at(0)).await?.is_none());
+
+        tx.set_application_owner(&client("app"), None, Some(&games())).await?;
+        assert_eq!(tx.organization_application_count(&games()).await?, 2);
+        tx.set_application_owner(&client("app"), Some(&channel("b")), None).await?;
+        assert_eq!(ids(tx, "b", "", 10).await?, [("app".to_owned(), None)]);
+        Ok(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_owner_changes_leaves_the_rest_as_it_is() {
+    in_seeded(async move |tx: &mut Tx| {
+        let app = client("app");
+        let homepage = HttpsUrl::parse("homepageUrl", "https://app.example").ok();
+        let presentation = Presentation { homepage: homepage.clone(), ..Presentation::default() };
+        tx.change_application(&app, "다른 이름", OBSERVED, &presentation).await?;
+        let found = tx.application(&app).await?.unwrap();
+        assert_eq!((found.name.as_str(), found.profile), ("다른 이름", OBSERVED));
+        assert_eq!((found.presentation.homepage, found.quota), (homepage, true));
+        assert_eq!(found.scopes, crate::scopes());
+
+        let chat: ScopeSet = [Scope::ChatRead].into_iter().collect();
+        let drops: ScopeSet = [Scope::Drops].into_iter().collect();
+        tx.set_application_scopes(&app, chat).await?;
+        assert!(tx.grant_application_scopes(&app, drops).await?);
+        assert!(!tx.grant_application_scopes(&client("missing"), drops).await?);
+        let scopes = tx.application(&app).await?.unwrap().scopes;
+        assert_eq!(scopes, [Scope::ChatRead, Scope::Drops].into_iter().collect());
+        Ok(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn operator_and_owner_each_enable_what_they_disabled() {
+    in_seeded(async move |tx: &mut Tx| {
+        let app = client("app");
+        let state = async |tx: &mut Tx| {
+            let life = tx.application_life(&client("app"), at(0)).await?.unwrap();
+            let by = (life.is_disabled_by_operator, life.is_disabled_by_owner);
+            Ok::<_, StoreError>((life.disabled_at, by))
+        };
+        tx.disable_application_of_owner(&app, at(5)).await?;
+        assert_eq!(state(tx).await?, (Some(at(5)), (false, true)));
+        assert!(tx.application(&app).await?.is_none());
+        assert!(tx.disable_application(&app, at(6), at(0)).await?);
+        assert_eq!(state(tx).await?, (Some(at(5)), (true, true)));
+        tx.enable_application_of_owner(&app).await?;
+        assert_eq!(state(tx).await?, (Some(at(5)), (true, false)));
+        tx.disable_application_of_owner(&app, at(7)).await?;
+        assert!(tx.enable_application(&app, at(0)).await?);
+        assert_eq!(state(tx).await?, (Some(at(5)), (false, true)));
+        tx.enable_application_of_owner(&app).await?;
+        assert_eq!(state(tx).await?, (None, (false, false)));
+        Ok(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_late_use_does_not_restore_what_its_owner_deleted() {
+    in_seeded(async move |tx: &mut Tx| {
+        let app = client("app");
+        assert!(tx.delete_application_of_owner(&app, at(5)).await?);
+        assert!(!tx.delete_application_of_owner(&app, at(6)).await?);
+        assert!(!tx.note_application_use(&app, at(4)).await?);
+        let life = tx.application_life(&app, at(0)).await?.unwrap();
+        assert_eq!((life.deleted_at, life.is_deleted_by_owner), (Some(at(5)), true));
+        assert!(tx.restore_application(&app, at(7), at(0)).await?);
+        let life = tx.application_life(&app, at(0)).await?.unwrap();
+        assert_eq!((life.deleted_at, life.is_deleted_by_owner, life.last_used_at), (None, false, at(7)));
+        Ok(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_applications_of_a_deleted_person_are_purged() {
+    in_seeded(async move |tx: &mut Tx| {
+        put_games(tx).await?;
+        let mut owned = application("app");
+        owned.owner = Some(channel("a"));
+        tx.put_application(&owned, at(2)).await?;
+        tx.insert_review_request(&request("r1", ReviewSubject::Verification(games())), at(3), 20).await?;
+        let until = domain::MessageId::bound_at(at(100));
+        assert!(tx.mark_channel_deleted(&channel("a"), &channel("deleted-a"), &until, at(9)).await?);
+        while tx.delete_channel_rows(&channel("a"), at(10)).await? == DeletionStep::More {}
+        assert!(tx.is_application_purging(&client("app")).await?);
+        assert!(!tx.is_application_purging(&client("other")).await?);
+        assert_eq!(tx.owned_application_count(&channel("a")).await?, 0);
+        assert_eq!(tx.organization_member_count(&games()).await?, 0);
+        assert!(tx.review_requests_of_organization(&games(), 10).await?.is_empty());
+        assert_eq!(tx.begin_purge_of_owned(&channel("b"), at(9)).await?, []);
+        Ok(())
+    })
+    .await;
+}
+
+fn request(id: &str, subject: ReviewSubject) -> NewReviewRequest {
+    NewReviewRequest {
+        request_id: request_id(id),
+        subject,
+        requested_by: channel("a"),
+        message: "부탁".to_owned(),
+    }
+}
+
+fn request_id(id: &str) -> ReviewRequestId {
+    ReviewRequestId::stored(id.to_owned())
+}
+
+fn ids(requests: Vec<ReviewRequest>) -> Vec<String> {
+    requests.into_iter().map(|request| request.request_id.to_string()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_request_of_a_kind_is_pending_and_the_first_decision_counts() {
+    in_seeded(async move |tx: &mut Tx| {
+        put_games(tx).await?;
+        let app = client("app");
+        let chat: ScopeSet = [Scope::ChatRead].into_iter().collect();
+        let verification = ReviewSubject::Verification(games());
+        assert!(tx.rename_organization(&games(), "게임즈").await?);
+        assert!(tx.insert_review_request(&request("r1", verification.clone()), at(3), 20).await?);
+        assert!(!tx.rename_organization(&games(), "다른 이름").await?);
+        assert!(!tx.insert_review_request(&request("r2", verification.clone()), at(3), 20).await?);
+        assert!(
+            tx.insert_review_request(&request("r3", ReviewSubject::Drops(app.clone())), at(4), 20).await?
+        );
+        let scopes = ReviewSubject::Scopes(app.clone(), chat);
+        assert!(tx.insert_review_request(&request("r4", scopes), at(5), 20).await?);
+
+        assert_eq!(ids(tx.review_requests(ReviewState::Pending, "", 10).await?), ["r1", "r3", "r4"]);
+        assert_eq!(ids(tx.review_requests(ReviewState::Pending, "r1", 1).await?), ["r3"]);
+        assert_eq!(ids(tx.review_requests_of_application(&app, 10).await?), ["r4", "r3"]);
+        assert_eq!(ids(tx.review_requests_of_organization(&games(), 10).await?), ["r1"]);
+        let found = tx.review_request(&request_id("r4")).await?.unwrap();
+        assert_eq!((found.kind, found.scopes, found.created_at), (ReviewKind::Scopes, chat, at(5)));
+        assert_eq!(
+            (found.application_name.as_deref(), found.requested_by_name.as_str()),
+            (Some("application app"), "channel a")
+        );
+        assert!(tx.review_request(&request_id("r2")).await?.is_none());
+
+        let end = ReviewEnd { state: ReviewState::Approved, decided_by: "someone", note: Some("좋아요") };
+        let decided = tx.decide_review_request(&request_id("r1"), &end, at(8)).await?.unwrap();
+        assert_eq!((decided.kind, decided.organization_id), (ReviewKind::Organization, Some(games())));
+        let refused = ReviewEnd { state: ReviewState::Refused, ..end };
+        assert!(tx.decide_review_request(&request_id("r1"), &refused, at(9)).await?.is_none());
+        assert!(!tx.withdraw_review_request(&request_id("r1"), at(9)).await?);
+        let found = tx.review_request(&request_id("r1")).await?.unwrap();
+        assert_eq!((found.state, found.decided_at), (ReviewState::Approved, Some(at(8))));
+        assert_eq!((found.decided_by.as_deref(), found.note.as_deref()), (Some("someone"), Some("좋아요")));
+        assert!(tx.verify_organization(&games()).await?);
+        assert!(!tx.rename_organization(&games(), "다른 이름").await?);
+        assert!(tx.membership(&channel("a"), &games()).await?.unwrap().organization.verified);
+
+        assert!(tx.withdraw_review_request(&request_id("r3"), at(9)).await?);
+        tx.withdraw_requests_of_application(&app, at(9)).await?;
+        assert!(tx.review_requests(ReviewState::Pending, "", 10).await?.is_empty());
+        assert_eq!(ids(tx.review_requests(ReviewState::Withdrawn, "", 10).await?), ["r3", "r4"]);
+        // A further one is possible, and the oldest ones are forgotten.
+        assert!(tx.insert_review_request(&request("r5", ReviewSubject::Drops(app.clone())), at(9), 2).await?);
+        assert_eq!(ids(tx.review_requests_of_application(&app, 10).await?), ["r5", "r4"]);
+        Ok(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_invitation_names_a_login_and_is_used_up_by_its_person() {
+    in_seeded(async move |tx: &mut Tx| {
+        put_games(tx).await?;
+        let (id, b) = (games(), channel("b"));
+        tx.put_person(&b, "login-b", "hash").await?;
+        tx.put_invitation(&id, "login-b", MemberRole::Viewer, at(5)).await?;
+        tx.put_invitation(&id, "login-b", MemberRole::Developer, at(6)).await?;
+        tx.put_invitation(&id, "nobody", MemberRole::Viewer, at(3)).await?;
+        let listed = tx.invitations(&id, at(0)).await?;
+        let listed: Vec<_> =
+            listed.iter().map(|one| (one.login.as_str(), one.role, one.created_at)).collect();
+        let developer = ("login-b", MemberRole::Developer, at(6));
+        assert_eq!(listed, [developer, ("nobody", MemberRole::Viewer, at(3))]);
+        assert_eq!((tx.invitations(&id, at(3)).await?.len(), tx.invitation_count(&id).await?), (1, 2));
+        let [received] = tx.invitations_of_person(&b, at(0)).await?.try_into().unwrap();
+        assert_eq!((received.organization_id, received.role), (games(), MemberRole::Developer));
+        assert_eq!(received.organization_name, "organization games");
+        assert!(tx.invitations_of_person(&b, at(6)).await?.is_empty());
+
+        assert_eq!(tx.take_invitation(&id, &channel("c"), at(0)).await?, None);
+        assert_eq!(tx.take_invitation(&id, &b, at(6)).await?, None, "it has expired");
+        assert_eq!(tx.take_invitation(&id, &b, at(0)).await?, Some(MemberRole::Developer));
+        assert_eq!(tx.take_invitation(&id, &b, at(0)).await?, None);
+        tx.delete_expired_invitations(&id, at(2)).await?;
+        assert_eq!(tx.invitation_count(&id).await?, 1);
+        tx.delete_expired_invitations(&id, at(3)).await?;
+        assert_eq!(tx.invitation_count(&id).await?, 0);
+        tx.put_invitation(&id, "nobody", MemberRole::Viewer, at(3)).await?;
+        tx.delete_invitation(&id, "nobody").await?;
+        assert_eq!(tx.invitation_count(&id).await?, 0);
+        Ok(())
+    })
+    .await;
+}
