@@ -6,8 +6,8 @@
 //! their type.
 //!
 //! Each noun has a file. The files are grouped in directories: `channel`, `chat`, `cluster`, `developer`,
-//! `identity`, `live`, `platform`, `realtime` and `webhook`. Several directories use the modules at the root. The
-//! modules of the directories are private. The modules of the operations are re-exported here.
+//! `identity`, `live`, `platform`, `realtime` and `webhook`. Several directories use the modules at the
+//! root. The modules of the directories are private. The modules of the operations are re-exported here.
 //!
 //! The modules use each other in one direction. The types of a node's state in memory stand in files without
 //! operations. `service.rs` holds them in a [`Service`]. `lost_events.rs` and `event_outbox.rs` deliver the

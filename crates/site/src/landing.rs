@@ -38,6 +38,8 @@ pub(crate) struct LandingTexts {
     documentation_about: &'static str,
     apps: &'static str,
     apps_about: &'static str,
+    developers: &'static str,
+    developers_about: &'static str,
     programs: &'static str,
     programs_about: &'static str,
 }
@@ -61,6 +63,8 @@ const KO: LandingTexts = LandingTexts {
     documentation_about: "모든 API와 실시간 이벤트, 웹훅의 필드와 오류를 찾아볼 수 있습니다.",
     apps: "연결된 앱",
     apps_about: "내 계정에 접근할 수 있는 앱을 확인하고, 언제든 접근을 취소할 수 있습니다.",
+    developers: "개발자 센터",
+    developers_about: "앱을 등록하고 권한과 시크릿, 조직을 관리합니다.",
     programs: "프로그램용 문서",
     programs_about: "코드를 생성하거나 도구에 불러올 수 있는 OpenAPI 문서입니다.",
 };
@@ -77,6 +81,8 @@ const EN: LandingTexts = LandingTexts {
     documentation_about: "Every call, realtime event and webhook, with its fields and its errors.",
     apps: "Connected apps",
     apps_about: "See which apps can access your account, and take it back at any time.",
+    developers: "Developer center",
+    developers_about: "Register apps, and manage their scopes, secrets and organizations.",
     programs: "For programs",
     programs_about: "The OpenAPI document, to generate code from or to load into a tool.",
 };

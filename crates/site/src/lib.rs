@@ -9,6 +9,7 @@ mod account;
 mod browser_sessions;
 mod code;
 mod connected_apps;
+mod developers;
 mod forms;
 mod landing;
 mod operator;
@@ -37,7 +38,8 @@ const SESSION: &str = "/account/sessions/{sessionId}";
 
 /// The paths of the pages, with their methods, for the metrics.
 pub fn paths() -> Vec<(&'static str, &'static str)> {
-    PATHS.iter().chain(&operator::PATHS).chain(&studio::PATHS).copied().collect()
+    let further = developers::PATHS.iter().chain(&operator::PATHS).chain(&studio::PATHS);
+    PATHS.iter().chain(further).copied().collect()
 }
 
 const PATHS: &[(&str, &str)] = &[
@@ -93,6 +95,7 @@ pub fn routes() -> Router<Web> {
         .route(APP, get(connected_apps::show).post(connected_apps::withdraw))
         .route(SESSIONS, get(browser_sessions::list).post(browser_sessions::end_others))
         .route(SESSION, post(browser_sessions::end))
+        .merge(developers::routes())
         .merge(operator::routes())
         .merge(studio::routes())
 }

@@ -20,6 +20,7 @@ pub mod documents;
 mod envelope;
 mod failures;
 mod finish;
+mod form_fields;
 mod health;
 mod input;
 mod language;
@@ -51,12 +52,13 @@ pub use contract::Security;
 pub use cookies::sign_in_cookie;
 pub use envelope::Failure;
 pub use failures::FailureFigures;
+pub use form_fields::FormFields;
 pub use operator_person::{NeedsRole, OperatorPerson, PostedByOperator, role};
 pub use page_request::{PageRequest, code_page};
-pub use path::PathId;
+pub use path::{PathId, PathIds};
 pub use request::{ClientAddress, KeepPlace, RequestId, SecureOrigin};
 pub use router::{Endpoint, endpoints};
 pub use traffic::{DURATION_BOUNDS_US, RouteFigures, STATUS_CLASSES, TrafficFigures};
 pub use visitor::{
-    FormFields, FormTarget, PageAnswer, Person, Posted, PostedBy, SIGN_IN, SIGN_IN_CODE, SIGN_OUT, Visitor,
+    FormTarget, PageAnswer, Person, Posted, PostedBy, SIGN_IN, SIGN_IN_CODE, SIGN_OUT, Visitor,
 };

@@ -31,6 +31,19 @@ impl DescribeInput for PathId {
     }
 }
 
+/// The first two ids of the path, as text.
+#[derive(Debug)]
+pub struct PathIds(pub String, pub String);
+
+impl FromRequestParts<Web> for PathIds {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Web) -> Result<Self, Failure> {
+        let (first, second) = two_ids(parts).await?;
+        Ok(Self(first, second))
+    }
+}
+
 /// The two ids of a path, as text.
 pub(crate) async fn two_ids(parts: &mut Parts) -> Result<(String, String), Failure> {
     let raw =

@@ -15,7 +15,7 @@ use http::request::Parts;
 use crate::Web;
 use crate::browser::Browser;
 use crate::envelope::Failure;
-use crate::input::{Pairs, read_body};
+use crate::form_fields::FormFields;
 use crate::page_request::PageRequest;
 use crate::pages::{Account, Area, Flash, Lang, PageProblem, Shell, alone_policy, local_page, site_policy};
 use crate::problems::problem_answer;
@@ -68,10 +68,6 @@ pub struct PostedBy {
     /// Its fields.
     pub fields: FormFields,
 }
-
-/// The fields of a form.
-#[derive(Debug)]
-pub struct FormFields(Pairs);
 
 /// Where a form goes, and the proof that its own page posts it.
 #[derive(Clone, Debug)]
@@ -143,6 +139,11 @@ impl Visitor {
         let action = action.into();
         let path = action.split('?').next().unwrap_or_default();
         FormTarget { csrf: proof(&self.browser.token, path).as_str().to_owned(), action }
+    }
+
+    /// A name for a form of this page, so that it takes effect once.
+    pub fn form_id(&self) -> String {
+        self.request.id.to_string()
     }
 
     /// The answer with a page.
@@ -222,23 +223,6 @@ fn proof(token: &BrowserToken, path: &str) -> SecretHash {
     SecretHash::of(&format!("{}\nform\n{path}", token.hash().as_str()))
 }
 
-impl FormFields {
-    /// The value of a field; empty when it is missing, or occurs more than once.
-    pub fn text(&self, name: &'static str) -> &str {
-        self.0.optional(name).ok().flatten().unwrap_or_default()
-    }
-
-    /// Whether a box is checked.
-    pub fn is_checked(&self, name: &'static str) -> bool {
-        !self.text(name).is_empty()
-    }
-
-    /// The values of a field that may occur several times.
-    pub fn all(&self, name: &str) -> Vec<&str> {
-        self.0.all(name).collect()
-    }
-}
-
 impl FromRequestParts<Web> for Visitor {
     type Rejection = Failure;
 
@@ -285,9 +269,8 @@ impl FromRequest<Web> for Posted {
     async fn from_request(request: Request, web: &Web) -> Result<Self, Response> {
         let (parts, body) = request.into_parts();
         let visitor = Visitor::of(&parts, web).await.map_err(|error| Failure::from(error).into_response())?;
-        let fields = read_body(body).await.and_then(|body| Pairs::parse(&body));
+        let fields = FormFields::read(&parts.headers, body).await;
         let fields = fields.map_err(|_| visitor.problem(PageProblem::InvalidParameter("form")))?;
-        let fields = FormFields(fields);
         let given = SecretHash::stored(fields.text("csrf").to_owned());
         let is_own =
             !visitor.browser.new && proof(&visitor.browser.token, visitor.request.path()).matches(&given);

@@ -79,8 +79,8 @@ pub struct CommonOptions {
     #[arg(long, env = "STAGEDOOR_NO_QUOTA", help_heading = ANSWERS)]
     pub no_quota: bool,
 
-    /// The operator approves the scopes that people choose for their applications at /developers. The scope of
-    /// drops always needs an approval. The same on every node.
+    /// The operator approves the scopes that people choose for their applications at /developers. The scope
+    /// of drops always needs an approval. The same on every node.
     #[arg(long, env = "STAGEDOOR_REVIEW_SCOPES", help_heading = ACCOUNTS)]
     review_scopes: bool,
 

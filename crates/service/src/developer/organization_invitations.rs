@@ -72,8 +72,8 @@ impl Service {
     /// Accepts or declines an invitation. Who is a member already keeps the role.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`] when there is no such invitation; `Invalid` naming `channelId` for one member too
-    /// many.
+    /// [`Refusal::NotFound`] when there is no such invitation; `Invalid` naming `channelId` for one member
+    /// too many.
     pub async fn answer_invitation(
         &self,
         person: &ChannelId,

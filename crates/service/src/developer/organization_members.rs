@@ -43,8 +43,8 @@ impl Service {
     /// Adds a member to an organization, or changes the role of one, for the operator.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`] when the organization does not exist; `Invalid` naming `channelId` for an unknown
-    /// channel or one member too many, `role` when no admin would be left.
+    /// [`Refusal::NotFound`] when the organization does not exist; `Invalid` naming `channelId` for an
+    /// unknown channel or one member too many, `role` when no admin would be left.
     pub async fn put_organization_member(
         &self,
         id: &OrganizationId,

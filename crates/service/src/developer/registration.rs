@@ -160,8 +160,8 @@ impl Service {
     }
 
     /// Chooses the scopes of an application, for one of its developers. What is taken away ends at once. New
-    /// ones take effect at once, unless the operator reviews them: then `message` says why. The scope of drops
-    /// can only be taken away here.
+    /// ones take effect at once, unless the operator reviews them: then `message` says why. The scope of
+    /// drops can only be taken away here.
     ///
     /// # Errors
     /// [`Refusal::NotFound`] when it is not the person's; `Invalid` naming `message`.

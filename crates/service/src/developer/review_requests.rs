@@ -55,8 +55,8 @@ impl Service {
     /// Withdraws a pending request. Whoever could make it may do so.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`] when the request is not the person's; `Invalid` naming `requestId` when it is not
-    /// pending.
+    /// [`Refusal::NotFound`] when the request is not the person's; `Invalid` naming `requestId` when it is
+    /// not pending.
     pub async fn withdraw_review_request(
         &self,
         person: &ChannelId,

@@ -19,6 +19,12 @@ impl Pairs {
         let pairs = query.split('&').filter(|part| !part.is_empty()).map(pair);
         let pairs: Vec<(String, String)> =
             pairs.collect::<Option<_>>().ok_or(Invalid::new("query", Rule::QueryEncoding))?;
+        Self::of(pairs)
+    }
+
+    /// # Errors
+    /// `Invalid` naming `query` if they contain a NUL.
+    pub fn of(pairs: Vec<(String, String)>) -> Result<Self, Invalid> {
         if pairs.iter().any(|(key, value)| key.contains('\0') || value.contains('\0')) {
             return Err(Invalid::new("query", Rule::NoNul));
         }

@@ -41,11 +41,29 @@ pub enum Flash {
     RoleRemoved,
     /// A channel has a new stream key.
     StreamKeyReplaced,
+    /// The operator was asked for something.
+    Requested,
+    /// A request to the operator was withdrawn.
+    RequestWithdrawn,
+    /// A secret of an application was revoked.
+    SecretRevoked,
+    /// An application was disabled by its owner.
+    AppDisabled,
+    /// It was enabled.
+    AppEnabled,
+    /// It was deleted.
+    AppDeleted,
+    /// It was restored.
+    AppRestored,
+    /// It has another owner.
+    AppHandedOver,
+    /// A login was invited.
+    Invited,
 }
 
 impl Flash {
     /// Every notice.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 27] = [
         Self::SignedOut,
         Self::PasswordChanged,
         Self::EmailChanged,
@@ -64,6 +82,15 @@ impl Flash {
         Self::RoleGiven,
         Self::RoleRemoved,
         Self::StreamKeyReplaced,
+        Self::Requested,
+        Self::RequestWithdrawn,
+        Self::SecretRevoked,
+        Self::AppDisabled,
+        Self::AppEnabled,
+        Self::AppDeleted,
+        Self::AppRestored,
+        Self::AppHandedOver,
+        Self::Invited,
     ];
 
     /// The value of the cookie.
@@ -87,6 +114,15 @@ impl Flash {
             Self::RoleGiven => "role-given",
             Self::RoleRemoved => "role-removed",
             Self::StreamKeyReplaced => "stream-key-replaced",
+            Self::Requested => "requested",
+            Self::RequestWithdrawn => "request-withdrawn",
+            Self::SecretRevoked => "secret-revoked",
+            Self::AppDisabled => "app-disabled",
+            Self::AppEnabled => "app-enabled",
+            Self::AppDeleted => "app-deleted",
+            Self::AppRestored => "app-restored",
+            Self::AppHandedOver => "app-handed-over",
+            Self::Invited => "invited",
         }
     }
 
@@ -126,6 +162,23 @@ impl Flash {
             Self::StreamKeyReplaced => {
                 lang.pick("새 스트림 키를 만들었습니다.", "There is a new stream key.")
             }
+            Self::Requested => {
+                lang.pick("신청했습니다. 운영자가 심사합니다.", "The operator has your request.")
+            }
+            Self::RequestWithdrawn => lang.pick("신청을 취소했습니다.", "The request is withdrawn."),
+            Self::SecretRevoked => lang.pick("시크릿을 폐기했습니다.", "The secret is revoked."),
+            Self::AppDisabled => lang.pick("앱을 사용 중지했습니다.", "The app is disabled."),
+            Self::AppEnabled => lang.pick("앱을 다시 사용합니다.", "The app is enabled."),
+            Self::AppDeleted => lang.pick(
+                "앱을 삭제했습니다. 30일 안에 복구할 수 있습니다.",
+                "The app is deleted. You can restore it for 30 days.",
+            ),
+            Self::AppRestored => lang.pick("앱을 복구했습니다.", "The app is restored."),
+            Self::AppHandedOver => lang.pick("소유자를 바꿨습니다.", "The app has a new owner."),
+            Self::Invited => lang.pick(
+                "초대했습니다. 그 아이디를 쓰는 사람이 수락하면 구성원이 됩니다.",
+                "Invited. Whoever has that username can accept.",
+            ),
         }
     }
 }

@@ -52,6 +52,8 @@ pub enum Area {
     Documentation,
     /// The applications that a person allows something.
     ConnectedApps,
+    /// The developer center.
+    Developers,
     /// The operator pages.
     Operator,
     /// The pages of a streamer.
@@ -165,6 +167,7 @@ impl<'a> Shell<'a> {
         vec![
             link(Area::Documentation, "/docs", self.lang.pick("개발 문서", "Documentation")),
             link(Area::Studio, "/studio", self.lang.pick("스튜디오", "Studio")),
+            link(Area::Developers, "/developers", self.lang.pick("개발자 센터", "Developer center")),
         ]
     }
 

@@ -362,8 +362,8 @@ pub(crate) const ENABLE: Summary = Summary::new(
 )
 .refuses(&[404]);
 
-/// `DELETE /platform/v1/applications/{clientId}/disabled`: accepts the application's credentials again, unless
-/// its owner disabled it, too.
+/// `DELETE /platform/v1/applications/{clientId}/disabled`: accepts the application's credentials again,
+/// unless its owner disabled it, too.
 pub async fn enable(operator: Operator, PathId(id): PathId) -> Answer<()> {
     let client_id = ClientId::parse("clientId", &id)?;
     operator.service().enable_application(&client_id).await?;

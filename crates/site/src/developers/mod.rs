@@ -1,0 +1,81 @@
+//! `/developers`: applications and organizations of a signed-in person.
+//!
+//! A page about an application gets it from [`access::application`], which checks the person's role. Its struct has a
+//! [`frame::Frame`], and its template extends `site/developers/frame.html`. A further tab is a variant of
+//! [`frame::AppTab`] and a line in its table.
+
+mod access;
+mod fate;
+mod frame;
+mod list;
+mod organization;
+mod overview;
+mod paths;
+mod register;
+mod scopes;
+mod secrets;
+mod settings;
+mod state;
+
+use axum::routing::{get, post};
+use web::{Router, Web};
+
+use self::paths::*;
+
+/// The paths of the pages, with their methods, for the metrics.
+pub(crate) const PATHS: &[(&str, &str)] = &[
+    (DEVELOPERS, "GET"),
+    (REGISTER, "GET"),
+    (REGISTER, "POST"),
+    (APPLICATION, "GET"),
+    (SETTINGS, "GET"),
+    (SETTINGS, "POST"),
+    (LOGO, "POST"),
+    (SCOPES, "GET"),
+    (SCOPES, "POST"),
+    (DROPS, "POST"),
+    (REQUEST, "POST"),
+    (SECRETS, "GET"),
+    (SECRETS, "POST"),
+    (SECRET, "GET"),
+    (SECRET, "POST"),
+    (MANAGE, "GET"),
+    (DISABLED, "POST"),
+    (OWNER, "POST"),
+    (DELETED, "POST"),
+    (NEW_ORGANIZATION, "GET"),
+    (NEW_ORGANIZATION, "POST"),
+    (ORGANIZATION, "GET"),
+    (ORGANIZATION, "POST"),
+    (VERIFICATION, "POST"),
+    (ORGANIZATION_REQUEST, "POST"),
+    (INVITATIONS, "POST"),
+    (INVITATION, "POST"),
+    (MEMBER, "POST"),
+];
+
+/// The routes of the pages.
+pub(crate) fn routes() -> Router<Web> {
+    Router::new()
+        .route(DEVELOPERS, get(list::show))
+        .route(REGISTER, get(register::show).post(register::submit))
+        .route(APPLICATION, get(overview::show))
+        .route(SETTINGS, get(settings::show).post(settings::submit))
+        .route(LOGO, post(settings::upload))
+        .route(SCOPES, get(scopes::show).post(scopes::submit))
+        .route(DROPS, post(scopes::apply_for_drops))
+        .route(REQUEST, post(scopes::withdraw))
+        .route(SECRETS, get(secrets::show).post(secrets::add))
+        .route(SECRET, get(secrets::show_one).post(secrets::change))
+        .route(MANAGE, get(fate::show))
+        .route(DISABLED, post(fate::switch))
+        .route(OWNER, post(fate::hand_over))
+        .route(DELETED, post(fate::delete_or_restore))
+        .route(NEW_ORGANIZATION, get(organization::show_new).post(organization::make))
+        .route(ORGANIZATION, get(organization::show).post(organization::rename))
+        .route(VERIFICATION, post(organization::apply))
+        .route(ORGANIZATION_REQUEST, post(organization::withdraw))
+        .route(INVITATIONS, post(organization::invite))
+        .route(INVITATION, post(organization::answer_invitation))
+        .route(MEMBER, post(organization::change_member))
+}

@@ -1,0 +1,105 @@
+//! `/developers/applications/{clientId}`: what an application is.
+
+use askama::Template;
+use domain::member::MemberRole;
+use web::pages::{AppFace, Area, Lang, Moment, ScopeLine, Shell, filters};
+use web::{PageAnswer, PathId, Person};
+
+use super::access::application;
+use super::frame::{AppTab, Frame, role_name};
+
+#[derive(Template)]
+#[template(path = "site/developers/overview.html")]
+struct OverviewPage<'a> {
+    shell: Shell<'a>,
+    frame: Frame<'a>,
+    t: &'static OverviewTexts,
+    role: &'static str,
+    client_id: &'a str,
+    redirect_uris: &'a [String],
+    scopes: Vec<ScopeLine<'a>>,
+    links: Vec<(&'a str, String)>,
+    profile: Option<&'static str>,
+    created: Moment,
+    last_used: Moment,
+}
+
+impl OverviewPage<'_> {
+    fn title(&self) -> &str {
+        self.frame.name
+    }
+}
+
+/// `GET /developers/applications/{clientId}`.
+pub(super) async fn show(PathId(id): PathId, person: Person) -> PageAnswer {
+    let application = application(&person, &id, MemberRole::Viewer).await?;
+    let visitor = &person.visitor;
+    let (lang, now) = (visitor.lang(), visitor.now());
+    let life = &application.details.life;
+    let app = &life.application;
+    visitor.page(&OverviewPage {
+        shell: visitor.shell(Area::Developers),
+        frame: Frame::new(visitor, &application, AppTab::Overview),
+        t: texts(lang),
+        role: role_name(application.role, lang),
+        client_id: app.client_id.as_str(),
+        redirect_uris: &application.details.redirect_uris,
+        scopes: app.scopes.iter().map(|scope| ScopeLine::new(scope.name(), lang)).collect(),
+        links: AppFace::of(app).links(lang),
+        profile: app.profile.map(domain::Profile::name),
+        created: Moment::of(life.created_at, now, lang),
+        last_used: Moment::of(life.last_used_at, now, lang),
+    })
+}
+
+struct OverviewTexts {
+    client_id: &'static str,
+    client_id_note: &'static str,
+    created: &'static str,
+    last_used: &'static str,
+    role: &'static str,
+    profile: &'static str,
+    profile_default: &'static str,
+    redirect_uris: &'static str,
+    no_redirect_uris: &'static str,
+    scopes: &'static str,
+    no_scopes: &'static str,
+    links: &'static str,
+}
+
+fn texts(lang: Lang) -> &'static OverviewTexts {
+    match lang {
+        Lang::Ko => &KO,
+        Lang::En => &EN,
+    }
+}
+
+const KO: OverviewTexts = OverviewTexts {
+    client_id: "클라이언트 ID",
+    client_id_note: "공개해도 되는 값입니다.",
+    created: "등록한 날",
+    last_used: "마지막 사용",
+    role: "내 역할",
+    profile: "응답 형식",
+    profile_default: "서버 기본값",
+    redirect_uris: "리디렉션 주소",
+    no_redirect_uris: "등록한 주소가 없어 로그인을 시작할 수 없습니다.",
+    scopes: "권한",
+    no_scopes: "선택한 권한이 없습니다.",
+    links: "링크",
+};
+
+const EN: OverviewTexts = OverviewTexts {
+    client_id: "Client id",
+    client_id_note: "It is no secret.",
+    created: "Registered",
+    last_used: "Last used",
+    role: "Your role",
+    profile: "Form of answers",
+    profile_default: "The server’s",
+    redirect_uris: "Redirect addresses",
+    no_redirect_uris: "There is none, so no sign-in can begin.",
+    scopes: "Scopes",
+    no_scopes: "No scope is chosen.",
+    links: "Links",
+};

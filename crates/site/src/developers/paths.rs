@@ -1,0 +1,29 @@
+//! The addresses of the developer center.
+
+/// The list.
+pub(super) const DEVELOPERS: &str = "/developers";
+/// The form that registers an application.
+pub(super) const REGISTER: &str = "/developers/register";
+/// One application.
+pub(super) const APPLICATION: &str = "/developers/applications/{clientId}";
+pub(super) const SETTINGS: &str = "/developers/applications/{clientId}/settings";
+pub(super) const LOGO: &str = "/developers/applications/{clientId}/logo";
+pub(super) const SCOPES: &str = "/developers/applications/{clientId}/scopes";
+pub(super) const DROPS: &str = "/developers/applications/{clientId}/drops";
+pub(super) const REQUEST: &str = "/developers/applications/{clientId}/requests/{requestId}";
+pub(super) const SECRETS: &str = "/developers/applications/{clientId}/secrets";
+pub(super) const SECRET: &str = "/developers/applications/{clientId}/secrets/{secretId}";
+pub(super) const MANAGE: &str = "/developers/applications/{clientId}/manage";
+pub(super) const DISABLED: &str = "/developers/applications/{clientId}/disabled";
+pub(super) const OWNER: &str = "/developers/applications/{clientId}/owner";
+pub(super) const DELETED: &str = "/developers/applications/{clientId}/deleted";
+/// The form that makes an organization.
+pub(super) const NEW_ORGANIZATION: &str = "/developers/new-organization";
+/// One organization.
+pub(super) const ORGANIZATION: &str = "/developers/organizations/{organizationId}";
+pub(super) const VERIFICATION: &str = "/developers/organizations/{organizationId}/verification";
+pub(super) const ORGANIZATION_REQUEST: &str =
+    "/developers/organizations/{organizationId}/requests/{requestId}";
+pub(super) const INVITATIONS: &str = "/developers/organizations/{organizationId}/invitations";
+pub(super) const INVITATION: &str = "/developers/organizations/{organizationId}/invitation";
+pub(super) const MEMBER: &str = "/developers/organizations/{organizationId}/members/{channelId}";
