@@ -199,7 +199,7 @@ impl Service {
 }
 
 /// Organizations that a list of a person shows. The operator may add a person to more.
-const MEMBERSHIPS_LISTED: i64 = 100;
+pub(crate) const MEMBERSHIPS_LISTED: i64 = 100;
 
 fn not_found() -> Error {
     Refusal::NotFound(Resource::Organization).into()

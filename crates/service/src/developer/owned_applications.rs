@@ -7,6 +7,7 @@ use store::Tx;
 use store::queries::application_life::ApplicationLife;
 
 use crate::developer::developer_settings::DeveloperSettings;
+use crate::developer::organization_members::MEMBERSHIPS_LISTED;
 use crate::identity::application_life::{ApplicationDetails, irrecoverable_since};
 use crate::identity::organizations::ListPage;
 use crate::{Error, Service};
@@ -49,17 +50,27 @@ impl Service {
         let context = serde_json::json!(["applications-of-person", person.as_str()]).to_string();
         let after = next.map(|cursor| self.cursors().open("next", &context, cursor)).transpose()?;
         let (after, person) = (after.unwrap_or_default(), person.clone());
-        let (reader, since) = (person.clone(), irrecoverable_since(self.now()));
-        let found = self
+        let since = irrecoverable_since(self.now());
+        let mut applications = self
             .read(async move |tx: &mut Tx| {
-                Ok(tx.applications_of_person(&person, &after, since, size + 1).await?)
+                let owned = tx.applications_of_owner(&person, &after, since, size + 1).await?;
+                let of_owner = |life| PersonApplication { life, role: MemberRole::Admin };
+                let mut found: Vec<_> = owned.into_iter().map(of_owner).collect();
+                // Each list is one range of an index. One statement for all of them would sort them all.
+                for membership in tx.memberships(&person, "", MEMBERSHIPS_LISTED).await? {
+                    let id = &membership.organization.organization_id;
+                    let shared = tx.applications_of_organization(id, &after, since, size + 1).await?;
+                    let role = membership.role;
+                    found.extend(shared.into_iter().map(|life| PersonApplication { life, role }));
+                }
+                Ok::<_, Error>(found)
             })
             .await?;
-        let applications = found.into_iter().filter_map(|(life, member)| {
-            role_over(&life.application, member, &reader).map(|role| PersonApplication { life, role })
-        });
-        let (items, next) = self
-            .page(&context, applications.collect(), size, |item| item.life.application.client_id.to_string());
+        applications.sort_by(|a, b| a.life.application.client_id.cmp(&b.life.application.client_id));
+        let fits = usize::try_from(size + 1).unwrap_or(usize::MAX);
+        applications.truncate(fits);
+        let (items, next) =
+            self.page(&context, applications, size, |item| item.life.application.client_id.to_string());
         Ok(ListPage { items, next })
     }
 

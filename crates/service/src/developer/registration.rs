@@ -252,7 +252,7 @@ pub(crate) async fn check_owner(
             lock(work, id).await.map_err(|_| wrong(Rule::KnownOrganization))?;
             match work.organization_role(id, person).await? {
                 Some(role) if role >= MemberRole::Developer => {
-                    work.organization_application_count(id).await?
+                    work.organization_application_count(id, OWNED_APPLICATIONS_MAX).await?
                 }
                 Some(_) | None => return Err(wrong(Rule::KnownOrganization)),
             }
@@ -261,7 +261,7 @@ pub(crate) async fn check_owner(
             if !work.lock_unbarred_channel(person).await? {
                 return Err(Refusal::NotFound(Resource::Channel).into());
             }
-            work.owned_application_count(person).await?
+            work.owned_application_count(person, OWNED_APPLICATIONS_MAX).await?
         }
     };
     match count < OWNED_APPLICATIONS_MAX {

@@ -259,7 +259,8 @@ async fn a_leaked_secret_is_replaced_with_an_overlap_and_revoked() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_application_is_disabled_deleted_and_restored_by_its_owner() {
-    both(Setup::default(), |world| async move {
+    // The sockets close after some real time.
+    both(Setup { system_clock: true, ..Setup::default() }, |world| async move {
         let developer = world.person("dev").create().await;
         let mut browser = signed_in(&world, &developer).await;
         let app = register(&mut browser, "봇", "").await;

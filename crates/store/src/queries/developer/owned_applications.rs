@@ -22,29 +22,33 @@ const ACCESS: &str = sql!(
     WHERE a.client_id = $1 AND a.purging = FALSE AND (a.deleted_at IS NULL OR a.deleted_at > $3)"
 );
 
-/// Each part is one range of an index.
-const OF_PERSON: &str = sql!(
+const OF_OWNER: &str = sql!(
     "SELECT ",
     ApplicationLife::COLUMNS,
-    ", m.role
-    FROM (
-        SELECT client_id FROM applications WHERE owner_channel_id = $1 AND client_id > $2
-        UNION
-        SELECT i.client_id FROM organization_members n
-        JOIN applications i ON i.organization_id = n.organization_id
-        WHERE n.channel_id = $1 AND i.client_id > $2) ids
-    JOIN applications a ON a.client_id = ids.client_id
-    LEFT JOIN organizations o ON o.organization_id = a.organization_id
-    LEFT JOIN organization_members m ON m.organization_id = a.organization_id AND m.channel_id = $1
-    WHERE a.purging = FALSE AND (a.deleted_at IS NULL OR a.deleted_at > $3)
+    "
+    FROM applications a LEFT JOIN organizations o ON o.organization_id = a.organization_id
+    WHERE a.owner_channel_id = $1 AND a.client_id > $2
+        AND a.purging = FALSE AND (a.deleted_at IS NULL OR a.deleted_at > $3)
     ORDER BY a.client_id LIMIT $4"
 );
 
-const COUNT_OF_PERSON: &str =
-    "SELECT COUNT(*) FROM applications WHERE owner_channel_id = $1 AND purging = FALSE";
+const OF_ORGANIZATION: &str = sql!(
+    "SELECT ",
+    ApplicationLife::COLUMNS,
+    "
+    FROM applications a LEFT JOIN organizations o ON o.organization_id = a.organization_id
+    WHERE a.organization_id = $1 AND a.client_id > $2
+        AND a.purging = FALSE AND (a.deleted_at IS NULL OR a.deleted_at > $3)
+    ORDER BY a.client_id LIMIT $4"
+);
 
-const COUNT_OF_ORGANIZATION: &str =
-    "SELECT COUNT(*) FROM applications WHERE organization_id = $1 AND purging = FALSE";
+const COUNT_OF_PERSON: &str = "
+    SELECT COUNT(*) FROM (
+        SELECT client_id FROM applications WHERE owner_channel_id = $1 AND purging = FALSE LIMIT $2) c";
+
+const COUNT_OF_ORGANIZATION: &str = "
+    SELECT COUNT(*) FROM (
+        SELECT client_id FROM applications WHERE organization_id = $1 AND purging = FALSE LIMIT $2) c";
 
 const CHANGE: &str = "
     UPDATE applications SET name = $2, profile = $3, homepage_url = $4, terms_url = $5, privacy_url = $6
@@ -88,26 +92,44 @@ impl Tx {
         self.fetch_optional(ACCESS, params![client_id, person, irrecoverable_since]).await
     }
 
-    /// Up to `size` applications of a person and of the person's organizations after `after`, in the order of
-    /// their ids, with the role in their organization, without notices.
-    pub async fn applications_of_person(
+    /// Up to `size` applications that a person owns after `after`, in the order of their ids, without notices.
+    pub async fn applications_of_owner(
         &mut self,
         person: &ChannelId,
         after: &str,
         irrecoverable_since: Timestamp,
         size: i64,
-    ) -> Result<Vec<(ApplicationLife, Option<MemberRole>)>, StoreError> {
-        self.fetch_all(OF_PERSON, params![person, after, irrecoverable_since, size]).await
+    ) -> Result<Vec<ApplicationLife>, StoreError> {
+        self.fetch_all(OF_OWNER, params![person, after, irrecoverable_since, size]).await
     }
 
-    /// The number of applications that a person owns.
-    pub async fn owned_application_count(&mut self, person: &ChannelId) -> Result<i64, StoreError> {
-        self.fetch_one(COUNT_OF_PERSON, params![person]).await
+    /// As [`applications_of_owner`](Self::applications_of_owner), for an organization.
+    pub async fn applications_of_organization(
+        &mut self,
+        id: &OrganizationId,
+        after: &str,
+        irrecoverable_since: Timestamp,
+        size: i64,
+    ) -> Result<Vec<ApplicationLife>, StoreError> {
+        self.fetch_all(OF_ORGANIZATION, params![id, after, irrecoverable_since, size]).await
     }
 
-    /// The number of applications of an organization.
-    pub async fn organization_application_count(&mut self, id: &OrganizationId) -> Result<i64, StoreError> {
-        self.fetch_one(COUNT_OF_ORGANIZATION, params![id]).await
+    /// The number of applications that a person owns, up to `most`.
+    pub async fn owned_application_count(
+        &mut self,
+        person: &ChannelId,
+        most: i64,
+    ) -> Result<i64, StoreError> {
+        self.fetch_one(COUNT_OF_PERSON, params![person, most]).await
+    }
+
+    /// The number of applications of an organization, up to `most`.
+    pub async fn organization_application_count(
+        &mut self,
+        id: &OrganizationId,
+        most: i64,
+    ) -> Result<i64, StoreError> {
+        self.fetch_one(COUNT_OF_ORGANIZATION, params![id, most]).await
     }
 
     /// Changes what an application says about itself, and its profile.
