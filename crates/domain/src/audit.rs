@@ -52,6 +52,14 @@ words! {
         OrganizationDisable = "organization.disable",
         /// An organization was enabled.
         OrganizationEnable = "organization.enable",
+        /// A person got a role in an organization.
+        MemberPut = "member.put",
+        /// A person is no member of an organization any more.
+        MemberDelete = "member.delete",
+        /// The operator was asked for something in the name of a person.
+        ReviewAdd = "review.add",
+        /// A request of people was decided.
+        ReviewDecide = "review.decide",
         /// An application was made or replaced.
         ApplicationPut = "application.put",
         /// An application was deleted.

@@ -18,7 +18,8 @@ use service::Service;
 
 use crate::Web;
 use crate::envelope::Failure;
-use crate::visitor::{FormFields, Person, PostedBy, Visitor};
+use crate::form_fields::FormFields;
+use crate::visitor::{Person, PostedBy, Visitor};
 
 /// An operator role as a type, so that a handler's signature names it.
 pub trait NeedsRole: Send {

@@ -2,10 +2,12 @@
 //! members keeps an admin. Only the deletion of an account takes the last one away.
 
 use domain::application::Organization;
+use domain::audit::AuditAction;
 use domain::limits::{NAME_CHARS_MAX, ORGANIZATION_MEMBERS_MAX, ORGANIZATIONS_MAX};
 use domain::member::MemberRole;
 use domain::refusal::Resource;
 use domain::{ChannelId, Invalid, OrganizationId, Refusal, Rule, Timestamp, invalid};
+use serde_json::json;
 use store::Tx;
 pub use store::queries::organization_members::{Member, Membership};
 
@@ -55,7 +57,9 @@ impl Service {
         let (id, channel) = (id.clone(), channel.clone());
         self.write(async move |work: &mut Work<'_>| {
             lock(work, &id).await?;
-            put_member(work, &id, &channel, role, since).await
+            put_member(work, &id, &channel, role, since).await?;
+            let details = json!({ "channelId": channel, "role": role.name() });
+            Ok(work.audit_with(AuditAction::MemberPut, &id, details).await?)
         })
         .await
     }
@@ -73,7 +77,11 @@ impl Service {
         let (id, channel) = (id.clone(), channel.clone());
         self.write(async move |work: &mut Work<'_>| {
             lock(work, &id).await?;
-            delete_member(work, &id, &channel).await
+            if delete_member(work, &id, &channel).await? {
+                let details = json!({ "channelId": channel });
+                work.audit_with(AuditAction::MemberDelete, &id, details).await?;
+            }
+            Ok(())
         })
         .await
     }
@@ -192,7 +200,7 @@ impl Service {
             lock(work, &id).await?;
             let needed = if person == member { MemberRole::Viewer } else { MemberRole::Admin };
             require_member(work, &person, &id, needed).await?;
-            delete_member(work, &id, &member).await
+            delete_member(work, &id, &member).await.map(drop)
         })
         .await
     }
@@ -250,11 +258,11 @@ pub(crate) async fn put_member(
     }
 }
 
-/// Removes a member of a locked organization.
-async fn delete_member(work: &mut Work<'_>, id: &OrganizationId, channel: &ChannelId) -> Result<(), Error> {
+/// Removes a member of a locked organization: `false` if there is no such member.
+async fn delete_member(work: &mut Work<'_>, id: &OrganizationId, channel: &ChannelId) -> Result<bool, Error> {
     let deleted = work.delete_organization_member(id, channel).await?;
     if deleted || work.organization_role(id, channel).await?.is_none() {
-        return Ok(());
+        return Ok(deleted);
     }
     Err(Invalid::new("channelId", Rule::LastAdmin).into())
 }

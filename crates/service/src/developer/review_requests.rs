@@ -1,5 +1,6 @@
 //! Requests that the operator decides: made and withdrawn by people, listed and decided by the operator.
 
+use domain::audit::AuditAction;
 use domain::limits::{REVIEW_REQUESTS_KEPT, REVIEW_TEXT_CHARS_MAX};
 use domain::member::MemberRole;
 use domain::refusal::Resource;
@@ -7,6 +8,7 @@ use domain::review::{Decision, ReviewKind, ReviewState, ReviewSubject};
 use domain::{
     ChannelId, ClientId, Invalid, OrganizationId, Refusal, ReviewRequestId, Rule, Scope, Timestamp, invalid,
 };
+use serde_json::json;
 use store::Tx;
 pub use store::queries::review_requests::ReviewRequest;
 use store::queries::review_requests::{Decided, NewReviewRequest, ReviewEnd};
@@ -49,7 +51,17 @@ impl Service {
             requested_by: person.clone(),
             message: message.to_owned(),
         };
-        self.write(async move |work: &mut Work<'_>| submit(work, &new).await).await
+        self.write(async move |work: &mut Work<'_>| {
+            let request_id = submit(work, &new).await?;
+            let details = json!({ "requestId": request_id, "kind": new.subject.kind().name() });
+            match (new.subject.client_id(), new.subject.organization_id()) {
+                (Some(id), _) => work.audit_with(AuditAction::ReviewAdd, id, details).await?,
+                (None, Some(id)) => work.audit_with(AuditAction::ReviewAdd, id, details).await?,
+                (None, None) => {}
+            }
+            Ok(request_id)
+        })
+        .await
     }
 
     /// Withdraws a pending request. Whoever could make it may do so.
@@ -216,17 +228,25 @@ async fn decide(work: &mut Work<'_>, id: &ReviewRequestId, decision: &ReviewDeci
         (None, Some(organization_id)) => work.lock_organization(organization_id).await?,
         (None, None) => false,
     };
+    let details = json!({ "requestId": id, "kind": request.kind.name(), "state": state.name() });
+    match (&request.client_id, &request.organization_id) {
+        (Some(id), _) => work.audit_with(AuditAction::ReviewDecide, id, details).await?,
+        (None, Some(id)) => work.audit_with(AuditAction::ReviewDecide, id, details).await?,
+        (None, None) => {}
+    }
     let end = ReviewEnd { state, decided_by: &decision.decided_by, note: decision.note.as_deref() };
-    let Some(decided) = work.decide_review_request(id, &end, now).await? else {
-        let request = work.review_request(id).await?.ok_or_else(not_found)?;
-        return match request.state == state {
-            true => Ok(false),
-            false => Err(Invalid::new("decision", Rule::Pending).into()),
-        };
-    };
-    match decision.decision {
-        Decision::Approve => grant(work, &decided, now).await.map(|()| true),
-        Decision::Refuse => Ok(true),
+    match work.decide_review_request(id, &end, now).await? {
+        Some(decided) if decision.decision == Decision::Approve => {
+            grant(work, &decided, now).await.map(|()| true)
+        }
+        Some(_) => Ok(true),
+        None => {
+            let request = work.review_request(id).await?.ok_or_else(not_found)?;
+            match request.state == state {
+                true => Ok(false),
+                false => Err(Invalid::new("decision", Rule::Pending).into()),
+            }
+        }
     }
 }
 

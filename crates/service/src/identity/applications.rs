@@ -5,9 +5,7 @@ use domain::audit::AuditAction;
 use domain::limits::{NAME_CHARS_MAX, REDIRECT_URIS_MAX};
 use domain::picture::Picture;
 use domain::secret::ClientSecret;
-use domain::{
-    ChannelId, ClientId, Invalid, OrganizationId, Profile, Rule, Scope, ScopeSet, invalid,
-};
+use domain::{ChannelId, ClientId, Invalid, OrganizationId, Profile, Rule, Scope, ScopeSet, invalid};
 use serde_json::json;
 use store::{StoreError, Tx};
 

@@ -74,12 +74,11 @@ pub(crate) const PUT: Summary =
 /// `PUT /platform/v1/organizations/{organizationId}/members/{channelId}`: adds a member, or changes the role
 /// of one.
 pub async fn put(
-    _: Operator,
-    State(web): State<Web>,
+    operator: Operator,
     MemberPath(organization, channel): MemberPath,
     Json(PutMember { role }): Json<PutMember>,
 ) -> Answer<()> {
-    web.service().put_organization_member(&organization, &channel, role, None).await?;
+    operator.service().put_organization_member(&organization, &channel, role, None).await?;
     Ok(NOTHING)
 }
 
@@ -89,12 +88,8 @@ pub(crate) const DELETE: Summary =
 
 /// `DELETE /platform/v1/organizations/{organizationId}/members/{channelId}`: removes a member. The last admin
 /// stays.
-pub async fn delete(
-    _: Operator,
-    State(web): State<Web>,
-    MemberPath(organization, channel): MemberPath,
-) -> Answer<()> {
-    web.service().delete_organization_member(&organization, &channel).await?;
+pub async fn delete(operator: Operator, MemberPath(organization, channel): MemberPath) -> Answer<()> {
+    operator.service().delete_organization_member(&organization, &channel).await?;
     Ok(NOTHING)
 }
 

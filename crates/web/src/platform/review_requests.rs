@@ -174,9 +174,10 @@ pub(crate) const ADD: Summary =
 
 /// `POST /platform/v1/review-requests`: makes a request in the name of a person, who has to be an admin of
 /// the organization, or a developer of the application.
-pub async fn add(_: Operator, State(web): State<Web>, Json(body): Json<NewRequest>) -> Answer<MadeRequest> {
+pub async fn add(operator: Operator, Json(body): Json<NewRequest>) -> Answer<MadeRequest> {
     let subject = body.subject()?;
-    let request_id = web.service().submit_review_request(&body.channel_id, subject, &body.message).await?;
+    let request_id =
+        operator.service().submit_review_request(&body.channel_id, subject, &body.message).await?;
     Ok(Success(MadeRequest { request_id }))
 }
 
@@ -204,13 +205,12 @@ pub(crate) const DECIDE: Summary =
 /// `PUT /platform/v1/review-requests/{requestId}`: approves or refuses a request, with effect at once. The
 /// first decision counts.
 pub async fn decide(
-    _: Operator,
-    State(web): State<Web>,
+    operator: Operator,
     PathId(id): PathId,
     Json(PutReviewRequest { decision, note }): Json<PutReviewRequest>,
 ) -> Answer<()> {
     let id = ReviewRequestId::parse("requestId", &id)?;
     let decision = ReviewDecision { decision, note, decided_by: DECIDED_BY.to_owned() };
-    web.service().decide_review_request(&id, decision).await?;
+    operator.service().decide_review_request(&id, decision).await?;
     Ok(NOTHING)
 }

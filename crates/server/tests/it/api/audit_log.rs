@@ -52,6 +52,8 @@ async fn doom(world: &World, fixture: &Fixture) -> Doomed {
     world.person("unknown").create().await;
     let organization = json!({ "organizationName": "곧 없음" });
     put(world, "/platform/v1/organizations/unknown", &organization).await.content();
+    let member = json!({ "role": "viewer" });
+    put(world, "/platform/v1/organizations/reviewed/members/unknown", &member).await.content();
     let campaign = json!({
         "campaignName": "곧 없음", "organizationId": "publisher", "categoryId": "star-voyage",
         "rewards": [{ "rewardId": "one", "rewardName": "하나" }],

@@ -102,9 +102,11 @@ fn masked(value: Value) -> Value {
         value => (key, masked(value)),
     };
     match value {
-        // Operator keys of one millisecond have a random order, so a page has others in each world. Entries of
-        // the audit log name them.
-        Value::Object(fields) if ["keyId", "entryId"].iter().any(|id| fields.contains_key(*id)) => {
+        // Operator keys and review requests of one millisecond have a random order, so a page has others in
+        // each world. Entries of the audit log name them.
+        Value::Object(fields)
+            if ["keyId", "entryId", "requestId"].iter().any(|id| fields.contains_key(*id)) =>
+        {
             MASK.into()
         }
         Value::Object(fields) => Value::Object(fields.into_iter().map(mask).collect::<Map<_, _>>()),
