@@ -131,8 +131,8 @@ impl Service {
         Ok(())
     }
 
-    /// Deletes a channel with its dependent rows. The first transaction hides and bars the channel and ends
-    /// its live, and makes the person's applications unusable. The dependent rows are deleted in batches. Rows
+    /// Deletes a channel with its dependent rows. The first transaction hides and bars the channel, ends its
+    /// live, and makes the person's applications unusable. The dependent rows are deleted in batches. Rows
     /// that are kept for others refer to an alias of the channel then. A missing channel is no error.
     pub async fn delete_channel(&self, channel: &ChannelId) -> Result<(), Error> {
         let (id, now) = (channel.clone(), self.now());

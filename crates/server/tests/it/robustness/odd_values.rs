@@ -216,7 +216,9 @@ pub const OPTIONAL_FIELDS: &[Extra] = &[
     ),
     ("PUT", "/platform/v1/categories/{categoryId}", &["posterImageUrl"]),
     ("PUT", "/platform/v1/organizations/{organizationId}", &["verified"]),
-    ("PUT", "/platform/v1/applications/{clientId}", &["organizationId", "profile"]),
+    ("PUT", "/platform/v1/applications/{clientId}", &["organizationId", "ownerChannelId", "profile"]),
+    ("POST", "/platform/v1/review-requests", &["clientId", "scopes"]),
+    ("PUT", "/platform/v1/review-requests/{requestId}", &["note"]),
     (
         "PUT",
         "/platform/v1/channels/{channelId}",
@@ -231,6 +233,7 @@ pub const OPTIONAL_FIELDS: &[Extra] = &[
 /// Optional parameters of queries.
 pub const OPTIONAL_PARAMETERS: &[Extra] = &[
     ("GET", "/platform/v1/sessions", &["clientId", "channelId", "connected", "next"]),
+    ("GET", "/platform/v1/review-requests", &["state", "next"]),
     ("GET", "/open/v1/sessions", &["page", "size"]),
     ("GET", "/open/v1/sessions/client", &["page", "size"]),
     ("GET", "/open/v1/categories/search", &["size"]),

@@ -92,7 +92,8 @@ impl Tx {
         self.fetch_optional(ACCESS, params![client_id, person, irrecoverable_since]).await
     }
 
-    /// Up to `size` applications that a person owns after `after`, in the order of their ids, without notices.
+    /// Up to `size` applications that a person owns after `after`, in the order of their ids, without
+    /// notices.
     pub async fn applications_of_owner(
         &mut self,
         person: &ChannelId,
