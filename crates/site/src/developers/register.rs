@@ -36,7 +36,7 @@ struct RegisterAppPage<'a> {
 
 impl RegisterAppPage<'_> {
     fn title(&self) -> &'static str {
-        self.t.title
+        self.t.heading
     }
 }
 
@@ -182,7 +182,7 @@ pub(super) fn redirect_uris(fields: &FormFields, errors: &mut FieldErrors, lang:
 }
 
 struct RegisterAppTexts {
-    title: &'static str,
+    heading: &'static str,
     lead: &'static str,
     name: &'static str,
     name_hint: &'static str,
@@ -213,7 +213,7 @@ fn texts(lang: Lang) -> &'static RegisterAppTexts {
 }
 
 const KO: RegisterAppTexts = RegisterAppTexts {
-    title: "앱 등록",
+    heading: "앱 등록",
     lead: "등록하면 바로 클라이언트 ID와 시크릿을 받습니다. 나머지는 나중에 바꿀 수 있습니다.",
     name: "앱 이름",
     name_hint: "접근을 허용할지 묻는 화면에 표시됩니다.",
@@ -237,7 +237,7 @@ const KO: RegisterAppTexts = RegisterAppTexts {
 };
 
 const EN: RegisterAppTexts = RegisterAppTexts {
-    title: "Register an app",
+    heading: "Register an app",
     lead: "You get a client id and a secret at once. Everything else can be changed later.",
     name: "Name of the app",
     name_hint: "People see it when they are asked to allow access.",
