@@ -112,7 +112,12 @@ pub const GROUPS: &[Group] = &[
             "조직과 애플리케이션, 클라이언트 시크릿, 유저의 동의를 관리합니다.",
             "Organizations, applications with their client secrets, and the consents of users.",
         ],
-        prefixes: &["/platform/v1/organizations", "/platform/v1/applications", "/platform/v1/consents"],
+        prefixes: &[
+            "/platform/v1/organizations",
+            "/platform/v1/applications",
+            "/platform/v1/consents",
+            "/platform/v1/review-requests",
+        ],
     },
     Group {
         slug: "platform-webhooks",

@@ -126,7 +126,7 @@ impl Body for NewRequest {
         let kind = |name: &str| {
             ReviewKind::from_name(name).ok_or(Invalid::new("kind", Rule::OneOf(&ReviewKind::NAMES)))
         };
-        let kinds = text().one_of(&ReviewKind::NAMES).parsed(kind);
+        let kinds = text().one_of(&ReviewKind::NAMES).about("What is asked for.").parsed(kind);
         let scope = |name: &str| Scope::from_name(name).ok_or(Invalid::new("scopes", Rule::KnownScope));
         let names =
             text().with(|kind| kind.one_of(&Scope::ALL.iter().map(|scope| scope.name()).collect::<Vec<_>>()));
@@ -190,7 +190,7 @@ pub struct PutReviewRequest {
 
 impl Body for PutReviewRequest {
     fn form() -> impl JsonForm<Out = Self> {
-        let decision = text().one_of(&Decision::NAMES);
+        let decision = text().one_of(&Decision::NAMES).about("What the operator decides.");
         let note = chars(1, REVIEW_TEXT_CHARS_MAX).about("The people who asked read it.");
         record!(Self {
             decision: required("decision", decision.parsed(Decision::parse)),

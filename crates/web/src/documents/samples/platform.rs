@@ -35,6 +35,30 @@ pub(super) const SAMPLES: &[Sample] = &[
     ),
     Sample::of("showApplication").path(&["my-bot"]),
     Sample::of("listApplications").query(&[("organizationId", "star-games")]),
+    Sample::of("putOrganizationMember").path(&["star-games", "streamer-haneul"]).body(
+        r#"{
+  "role": "admin"
+}"#,
+    ),
+    Sample::of("listOrganizationMembers").path(&["star-games"]),
+    Sample::of("deleteOrganizationMember").path(&["star-games", "viewer-dal"]),
+    Sample::of("addReviewRequest")
+        .body(
+            r#"{
+  "channelId": "streamer-haneul",
+  "kind": "drops",
+  "clientId": "my-bot",
+  "message": "새 게임의 보상을 지급합니다."
+}"#,
+        )
+        .keep(&[("/content/requestId", "REQUEST_ID")]),
+    Sample::of("listReviewRequests").query(&[("size", "20")]),
+    Sample::of("decideReviewRequest").path(&["REQUEST_ID"]).body(
+        r#"{
+  "decision": "approve",
+  "note": "확인했습니다."
+}"#,
+    ),
     Sample::of("addApplicationSecret").path(&["my-bot"]),
     Sample::of("listApplicationSecrets")
         .path(&["my-bot"])
