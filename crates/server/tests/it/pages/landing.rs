@@ -19,7 +19,8 @@ async fn the_landing_page_says_where_to_go_and_links_only_to_pages_that_exist() 
         assert!(links.contains(&"/docs") && links.contains(&"/sign-in"), "{links:?}");
         for link in links {
             let answer = world.send(Request::get(link.replace("&#38;", "&"))).await;
-            let expected = if matches!(link, "/account/apps" | "/studio" | "/developers") { 303 } else { 200 };
+            let expected =
+                if matches!(link, "/account/apps" | "/studio" | "/developers") { 303 } else { 200 };
             assert_eq!(answer.status, expected, "{link}");
         }
     })
