@@ -8,7 +8,7 @@ use web::pages::{Area, FieldErrors, Flash, Lang, Shell, filters};
 use web::{FormTarget, PageAnswer, PathId, Person, PostedBy};
 
 use super::access::{application, living_application};
-use super::frame::{AppTab, Frame, address};
+use super::frame::{AppFrame, AppTab, address};
 use super::paths::DEVELOPERS;
 use crate::forms::at_field;
 
@@ -21,7 +21,7 @@ const ME: &str = "/me";
 #[template(path = "site/developers/manage.html")]
 struct ManagePage<'a> {
     shell: Shell<'a>,
-    frame: Frame<'a>,
+    frame: AppFrame<'a>,
     t: &'static ManageTexts,
     is_deleted: bool,
     is_disabled: bool,
@@ -59,7 +59,7 @@ impl<'a> ManagePage<'a> {
         let me = now_of.map(|_| (ME.to_owned(), t.me.to_owned()));
         Ok(Self {
             shell: visitor.shell(Area::Developers),
-            frame: Frame::new(visitor, application, AppTab::Manage),
+            frame: AppFrame::new(visitor, application, AppTab::Manage),
             t,
             is_deleted: life.deleted_at.is_some(),
             is_disabled: life.is_disabled_by_owner,

@@ -42,7 +42,7 @@ pub(crate) struct TabLink {
 
 /// The head and the tabs of an application's page.
 #[derive(Debug)]
-pub(crate) struct Frame<'a> {
+pub(crate) struct AppFrame<'a> {
     pub name: &'a str,
     /// The name of its organization, and the address of that organization's page.
     pub organization: Option<(&'a str, String)>,
@@ -56,7 +56,7 @@ pub(crate) struct Frame<'a> {
     pub verified: &'static str,
 }
 
-impl<'a> Frame<'a> {
+impl<'a> AppFrame<'a> {
     /// The frame of an application's page.
     pub(crate) fn new(visitor: &Visitor, application: &'a DeveloperApplication, here: AppTab) -> Self {
         let (lang, now) = (visitor.lang(), visitor.now());

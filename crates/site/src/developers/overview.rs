@@ -6,14 +6,14 @@ use web::pages::{AppFace, Area, Lang, Moment, ScopeLine, Shell, filters};
 use web::{PageAnswer, PathId, Person};
 
 use super::access::application;
-use super::frame::{AppTab, Frame, role_name};
+use super::frame::{AppFrame, AppTab, role_name};
 
 #[derive(Template)]
 #[template(path = "site/developers/overview.html")]
-struct OverviewPage<'a> {
+struct AppOverviewPage<'a> {
     shell: Shell<'a>,
-    frame: Frame<'a>,
-    t: &'static OverviewTexts,
+    frame: AppFrame<'a>,
+    t: &'static AppOverviewTexts,
     role: &'static str,
     client_id: &'a str,
     redirect_uris: &'a [String],
@@ -24,7 +24,7 @@ struct OverviewPage<'a> {
     last_used: Moment,
 }
 
-impl OverviewPage<'_> {
+impl AppOverviewPage<'_> {
     fn title(&self) -> &str {
         self.frame.name
     }
@@ -37,9 +37,9 @@ pub(super) async fn show(PathId(id): PathId, person: Person) -> PageAnswer {
     let (lang, now) = (visitor.lang(), visitor.now());
     let life = &application.details.life;
     let app = &life.application;
-    visitor.page(&OverviewPage {
+    visitor.page(&AppOverviewPage {
         shell: visitor.shell(Area::Developers),
-        frame: Frame::new(visitor, &application, AppTab::Overview),
+        frame: AppFrame::new(visitor, &application, AppTab::Overview),
         t: texts(lang),
         role: role_name(application.role, lang),
         client_id: app.client_id.as_str(),
@@ -52,7 +52,7 @@ pub(super) async fn show(PathId(id): PathId, person: Person) -> PageAnswer {
     })
 }
 
-struct OverviewTexts {
+struct AppOverviewTexts {
     client_id: &'static str,
     client_id_note: &'static str,
     created: &'static str,
@@ -67,14 +67,14 @@ struct OverviewTexts {
     links: &'static str,
 }
 
-fn texts(lang: Lang) -> &'static OverviewTexts {
+fn texts(lang: Lang) -> &'static AppOverviewTexts {
     match lang {
         Lang::Ko => &KO,
         Lang::En => &EN,
     }
 }
 
-const KO: OverviewTexts = OverviewTexts {
+const KO: AppOverviewTexts = AppOverviewTexts {
     client_id: "클라이언트 ID",
     client_id_note: "공개해도 되는 값입니다.",
     created: "등록한 날",
@@ -89,7 +89,7 @@ const KO: OverviewTexts = OverviewTexts {
     links: "링크",
 };
 
-const EN: OverviewTexts = OverviewTexts {
+const EN: AppOverviewTexts = AppOverviewTexts {
     client_id: "Client id",
     client_id_note: "It is no secret.",
     created: "Registered",

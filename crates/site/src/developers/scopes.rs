@@ -11,14 +11,14 @@ use web::pages::{Area, FieldErrors, Flash, Lang, Moment, ScopeLine, Shell, filte
 use web::{FormFields, FormTarget, PageAnswer, PathId, PathIds, Person, PostedBy, Visitor};
 
 use super::access::living_application;
-use super::frame::{AppTab, Frame, address};
+use super::frame::{AppFrame, AppTab, address};
 use crate::forms::at_field;
 
 /// The end of the page's path.
 const END: &str = "/scopes";
 
 /// A scope that can be chosen.
-struct Choice<'a> {
+struct ScopeOption<'a> {
     key: &'static str,
     scope: ScopeLine<'a>,
     is_chosen: bool,
@@ -41,12 +41,12 @@ pub(super) struct RequestLine {
 #[template(path = "site/developers/scopes.html")]
 struct ScopesPage<'a> {
     shell: Shell<'a>,
-    frame: Frame<'a>,
+    frame: AppFrame<'a>,
     t: &'static ScopeTexts,
     r: &'static RequestTexts,
     form: FormTarget,
     drops_form: FormTarget,
-    choices: Vec<Choice<'a>>,
+    choices: Vec<ScopeOption<'a>>,
     is_reviewed: bool,
     message: &'a str,
     has_drops: bool,
@@ -76,7 +76,7 @@ impl<'a> ScopesPage<'a> {
             .filter(|one| one.state == ReviewState::Pending)
             .flat_map(|one| one.scopes.iter())
             .collect();
-        let choice = |scope: Scope| Choice {
+        let choice = |scope: Scope| ScopeOption {
             key: scope.key(),
             scope: ScopeLine::new(scope.name(), lang),
             is_chosen: app.scopes.contains(scope),
@@ -90,7 +90,7 @@ impl<'a> ScopesPage<'a> {
         };
         Ok(Self {
             shell: visitor.shell(Area::Developers),
-            frame: Frame::new(visitor, application, AppTab::Scopes),
+            frame: AppFrame::new(visitor, application, AppTab::Scopes),
             t: texts(lang),
             r: request_texts(lang),
             form: visitor.form(address(client_id, END)),

@@ -11,7 +11,7 @@ use web::pages::{Area, Flash, Lang, Moment, Shell, filters};
 use web::{Failure, FormTarget, PageAnswer, PathId, PathIds, Person, PostedBy};
 
 use super::access::living_application;
-use super::frame::{AppTab, Frame, address};
+use super::frame::{AppFrame, AppTab, address};
 use super::register::key;
 
 /// The end of the page's path.
@@ -34,7 +34,7 @@ struct SecretLine {
 #[template(path = "site/developers/secrets.html")]
 struct SecretsPage<'a> {
     shell: Shell<'a>,
-    frame: Frame<'a>,
+    frame: AppFrame<'a>,
     t: &'static SecretTexts,
     secrets: Vec<SecretLine>,
     form: FormTarget,
@@ -61,7 +61,7 @@ impl<'a> SecretsPage<'a> {
         };
         Ok(Self {
             shell: visitor.shell(Area::Developers),
-            frame: Frame::new(visitor, application, AppTab::Secrets),
+            frame: AppFrame::new(visitor, application, AppTab::Secrets),
             t: texts(lang),
             secrets: secrets.iter().map(line).collect(),
             form: visitor.form(address(client_id.as_str(), END)),
@@ -90,7 +90,7 @@ impl SecretLine {
 #[template(path = "site/developers/secret.html")]
 struct SecretPage<'a> {
     shell: Shell<'a>,
-    frame: Frame<'a>,
+    frame: AppFrame<'a>,
     t: &'static SecretTexts,
     secret: SecretLine,
     is_last: bool,
@@ -132,7 +132,7 @@ pub(super) async fn show_one(PathIds(id, secret_id): PathIds, person: Person) ->
     let client_id = application.details.life.application.client_id.as_str();
     visitor.page(&SecretPage {
         shell: visitor.shell(Area::Developers),
-        frame: Frame::new(visitor, &application, AppTab::Secrets),
+        frame: AppFrame::new(visitor, &application, AppTab::Secrets),
         t: texts(lang),
         secret: SecretLine::of(&secret, visitor.now(), lang),
         is_last,

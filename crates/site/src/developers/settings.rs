@@ -11,7 +11,7 @@ use web::pages::{Area, FieldErrors, Flash, Lang, Shell, filters};
 use web::{FormFields, FormTarget, PageAnswer, PathId, Person, PostedBy};
 
 use super::access::living_application;
-use super::frame::{AppTab, Frame, address};
+use super::frame::{AppFrame, AppTab, address};
 use super::register::{optional_url, redirect_uris};
 use crate::forms::at_field;
 
@@ -19,7 +19,7 @@ use crate::forms::at_field;
 const END: &str = "/settings";
 
 /// What the fields hold.
-struct Shown {
+struct ShownSettings {
     name: String,
     redirect_uris: String,
     homepage: String,
@@ -28,7 +28,7 @@ struct Shown {
     profile: String,
 }
 
-impl Shown {
+impl ShownSettings {
     fn of(application: &DeveloperApplication) -> Self {
         let app = &application.details.life.application;
         let Presentation { homepage, terms, privacy, .. } = &app.presentation;
@@ -62,11 +62,11 @@ impl Shown {
 #[template(path = "site/developers/settings.html")]
 struct SettingsPage<'a> {
     shell: Shell<'a>,
-    frame: Frame<'a>,
+    frame: AppFrame<'a>,
     t: &'static SettingsTexts,
     form: FormTarget,
     logo_form: FormTarget,
-    shown: Shown,
+    shown: ShownSettings,
     profiles: [(&'static str, &'static str); 3],
     errors: FieldErrors,
 }
@@ -84,11 +84,11 @@ impl<'a> SettingsPage<'a> {
         let t = texts(lang);
         Self {
             shell: visitor.shell(Area::Developers),
-            frame: Frame::new(visitor, application, AppTab::Settings),
+            frame: AppFrame::new(visitor, application, AppTab::Settings),
             t,
             form: visitor.form(address(client_id, END)),
             logo_form: visitor.form(address(client_id, "/logo")),
-            shown: Shown::of(application),
+            shown: ShownSettings::of(application),
             profiles: [
                 ("", t.profile_default),
                 (Profile::Documented.name(), t.profile_documented),
@@ -121,7 +121,7 @@ pub(super) async fn submit(PathId(id): PathId, PostedBy { person, fields }: Post
             Err(error) => errors = at_field(error, lang)?,
         }
     }
-    let shown = Shown::posted(&fields);
+    let shown = ShownSettings::posted(&fields);
     visitor.form_again(&SettingsPage { shown, errors, ..SettingsPage::new(&person, &application) })
 }
 
