@@ -150,6 +150,8 @@ pub enum Rule {
     Password(PasswordFault),
     /// It must be the current password.
     RightPassword,
+    /// The account has no password, so the sign-in must be recent.
+    RecentSignIn,
     /// It must be the code that the authenticator app shows now, or an unused recovery code.
     RightCode,
     /// It must be the login of the account.
@@ -257,6 +259,7 @@ impl Rule {
             Self::Email => "email",
             Self::Password(fault) => fault.name(),
             Self::RightPassword => "right-password",
+            Self::RecentSignIn => "recent-sign-in",
             Self::RightCode => "right-code",
             Self::OwnLogin => "own-login",
             Self::BeingDeleted => "being-deleted",
@@ -355,6 +358,7 @@ impl Rule {
             Self::Email => "올바른 이메일 주소여야 합니다.".into(),
             Self::Password(fault) => fault.korean(),
             Self::RightPassword => "현재 비밀번호와 다릅니다.".into(),
+            Self::RecentSignIn => "로그인한 지 10분이 지났습니다. 다시 로그인해 주세요.".into(),
             Self::RightCode => "인증 앱에 지금 표시된 코드나 쓰지 않은 복구 코드여야 합니다.".into(),
             Self::OwnLogin => "이 계정의 아이디와 다릅니다.".into(),
             Self::BeingDeleted => "삭제가 진행 중인 ID입니다. 잠시 후 다시 시도해 주세요.".into(),
@@ -443,6 +447,7 @@ impl Rule {
             Self::Email => "must be an e-mail address.".into(),
             Self::Password(fault) => fault.english(),
             Self::RightPassword => "is not the current password.".into(),
+            Self::RecentSignIn => "needs a sign-in of the last ten minutes. Please sign in again.".into(),
             Self::RightCode => {
                 "must be the code that the authenticator app shows now, or an unused recovery code.".into()
             }

@@ -69,6 +69,7 @@ pub mod system_message;
 pub mod time;
 pub mod token;
 pub mod totp;
+pub mod upstream;
 pub mod user_agent;
 pub mod webhook;
 pub mod webhook_secrets;

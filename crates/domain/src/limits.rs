@@ -57,6 +57,10 @@ pub const TOTP_STEP_MS: i64 = 30 * SECOND_MS;
 pub const TOTP_DRIFT_STEPS: i64 = 1;
 /// How long a sign-in waits for its code after the password, in milliseconds (ours): 5 minutes.
 pub const PENDING_SIGN_IN_LIFETIME_MS: i64 = 5 * MINUTE_MS;
+/// How long a sign-in confirms changes of an account without a password, in milliseconds (ours): 10 minutes.
+pub const RECENT_SIGN_IN_MS: i64 = 10 * MINUTE_MS;
+/// How long a sign-in at a provider may take, in milliseconds (ours): 10 minutes.
+pub const UPSTREAM_FLOW_LIFETIME_MS: i64 = 10 * MINUTE_MS;
 /// Wrong one-time codes of one account within [`CODE_FAILURES_MS`] (ours). Then codes are not checked.
 pub const CODE_FAILURES_MAX: i64 = 5;
 /// See [`CODE_FAILURES_MAX`], in milliseconds (ours): 15 minutes.
@@ -270,6 +274,8 @@ pub const ACCOUNT_DELAY_MAX: Duration = Duration::from_secs(8);
 pub const SLOWED_QUOTA: Quota = Quota::per_minute(2);
 /// Registrations of one network address: 10 an hour (ours).
 pub const REGISTRATION_QUOTA: Quota = Quota::new(10, 3_600);
+/// Sign-ins of one network address that begin at a provider (ours).
+pub const UPSTREAM_SIGN_IN_QUOTA: Quota = Quota::per_minute(60);
 /// Requested password resets of one network address: 10 an hour (ours).
 pub const PASSWORD_RESET_QUOTA: Quota = Quota::new(10, 3_600);
 /// Session URLs of one caller.

@@ -40,7 +40,8 @@ pub enum QuotaName {
     SessionUrls,
     /// Chat messages of a user.
     ChatSend,
-    /// Registrations of a network address, and its requests for links to a new password.
+    /// Registrations of a network address, its requests for links to a new password, and its sign-ins that
+    /// begin at a provider.
     Accounts,
     /// Requests of a network address without a known caller.
     Address,

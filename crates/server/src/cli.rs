@@ -5,6 +5,7 @@ mod brand;
 mod common;
 mod listen_address;
 mod serve;
+mod upstream_options;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -42,6 +43,9 @@ use common::{NETWORKING, check_base};
 
 pub use common::{CommonOptions, LanguageOption, ProfileOption};
 pub use serve::{RegistrationOption, RoleOption, ServeOptions, ZoneOption};
+pub use upstream_options::{
+    CheckOptions, LocalPasswords, UpstreamCommand, UpstreamOptions, check as check_upstream,
+};
 
 const ABOUT: &str = "The open API service of a live-streaming platform: REST, sign-in, realtime sessions.
 
@@ -141,6 +145,9 @@ pub enum Command {
     /// Forwards the messages to an application's webhook to this machine.
     #[command(subcommand)]
     Webhook(WebhookCommand),
+    /// The OpenID Connect providers at which people sign in.
+    #[command(subcommand)]
+    Upstream(UpstreamCommand),
 }
 
 /// The heading of the options of a sandbox, in the help.

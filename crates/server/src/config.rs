@@ -13,6 +13,7 @@ use service::nodes::Roles;
 use service::webhooks::WebhookSettings;
 use service::{AccountSettings, DeveloperSettings, PasswordCost};
 use store::DatabaseUrl;
+use upstream::ProviderSettings;
 use web::Brand;
 
 use crate::hosts::Hosts;
@@ -118,6 +119,8 @@ pub struct Settings {
     pub accounts: AccountSettings,
     /// The settings of the developer center. The same on every node.
     pub developers: DeveloperSettings,
+    /// The providers at which people sign in. The same on every node.
+    pub upstreams: Vec<ProviderSettings>,
     /// Where messages to people go; if not given, a sandbox records them and `serve` sends none.
     pub mail_hook: Option<MailHook>,
     /// The cost of checking a password.

@@ -8,7 +8,7 @@ use commands::hosts_file::{self, WrittenHosts};
 use commands::webhook_listen::WebhookCommand;
 use commands::{CommandFailure, state_file};
 use rustix::process::{Resource, Rlimit, setrlimit};
-use server::cli::{Cli, Command, DevOptions};
+use server::cli::{Cli, Command, DevOptions, UpstreamCommand, check_upstream};
 use server::dev::Start;
 use server::{Environment, Node, Settings};
 use tikv_jemallocator::Jemalloc;
@@ -97,6 +97,7 @@ fn run(cli: Cli) -> Result<(), CommandFailure> {
             let mut stop = Signals::listen()?;
             commands::webhook_listen::run(&options, stop.next()).await.map_err(CommandFailure::from)
         }),
+        Command::Upstream(UpstreamCommand::Check(options)) => runtime()?.block_on(check_upstream(&options)),
         Command::Serve(options) => {
             server::init_telemetry(options.common.log_filter(server::SERVE_LOG))?;
             let settings = options.settings()?;

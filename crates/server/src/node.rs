@@ -13,7 +13,8 @@ use service::{Clock, Entropy, Purpose, SandboxClock, Service, ServiceDeps};
 use store::{Options, Store, StoreError, Target};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use web::{Served, Web};
+use upstream::{ProviderSettings, Upstreams};
+use web::{Served, SignInProvider, Web};
 
 use crate::config::{BusSettings, Footprint, Settings, StoreSettings};
 use crate::descriptors::Room;
@@ -83,6 +84,7 @@ struct Prepared {
     /// The sender of mail.
     background: JoinSet<()>,
     base_url: String,
+    upstreams: Upstreams,
     sockets_max: usize,
 }
 
@@ -120,12 +122,14 @@ impl Node {
 
     /// Serves behind these listeners.
     fn serve(mut front: Front, settings: Settings, environment: Environment, prepared: Prepared) -> Self {
-        let Prepared { service, gateway, webhooks, mut background, base_url, sockets_max } = prepared;
+        let Prepared { service, gateway, webhooks, mut background, base_url, upstreams, sockets_max } =
+            prepared;
         let address = front.address();
         let node_metrics = NodeMetrics {
             gateway: gateway.clone(),
             webhooks: webhooks.as_ref().map(Webhooks::metrics),
             service: service.clone(),
+            upstreams: upstreams.clone(),
             store: settings.store.name(),
             started_at: environment.clock.now(),
         };
@@ -166,7 +170,7 @@ impl Node {
                 Served::Platform => sandbox.clone().map(Api::without_console),
                 _ => sandbox.clone(),
             },
-            web: web::router(web.clone(), served, site::routes()),
+            web: web::router(web.clone(), served, site::routes(upstreams.clone())),
             entropy: environment.entropy.clone(),
             proxies: Arc::new(Proxies::new(
                 settings.trusted_proxies.clone(),
@@ -335,7 +339,16 @@ impl Prepared {
         };
         let mut background = JoinSet::new();
         mail::spawn(&mut background, &service, settings, environment.sandbox.as_ref())?;
-        Ok(Self { service, gateway, webhooks, background, base_url, sockets_max: room.sockets_max })
+        let upstreams = Upstreams::new(settings.upstreams.clone())?;
+        Ok(Self {
+            service,
+            gateway,
+            webhooks,
+            background,
+            base_url,
+            upstreams,
+            sockets_max: room.sockets_max,
+        })
     }
 }
 
@@ -487,7 +500,12 @@ fn web_config(settings: &Settings, base_url: &str) -> web::Config {
         operator_key: settings.operator_key.as_ref().map(domain::secret::OperatorKey::hash),
         sandbox: settings.sandbox,
         brand: settings.brand.clone(),
+        providers: settings.upstreams.iter().map(sign_in_provider).collect(),
     }
+}
+
+fn sign_in_provider(settings: &ProviderSettings) -> SignInProvider {
+    SignInProvider { name: settings.name.clone(), labels: settings.labels.clone() }
 }
 
 fn spawn_jobs(background: &mut JoinSet<()>, service: &Service, gateway: Option<&Gateway>) {

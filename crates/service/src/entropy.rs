@@ -95,6 +95,8 @@ purposes! {
     SandboxRequest = "sandbox-request",
     /// The ids that a trigger gives events without one.
     Trigger = "trigger",
+    /// Sign-ins at a provider, and the logins of their accounts.
+    Upstream = "upstream",
 }
 
 #[derive(Debug)]

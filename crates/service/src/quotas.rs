@@ -46,6 +46,8 @@ pub enum Counted {
     Registrations,
     /// Requested password resets of a network address.
     PasswordResets,
+    /// Sign-ins of a network address that begin at a provider.
+    UpstreamSignIns,
     /// Wrong operator keys from a network address.
     OperatorKeys,
     /// Session URLs of a caller.
@@ -66,7 +68,7 @@ impl Counted {
             Self::SessionUrls => QuotaName::SessionUrls,
             Self::ChatSend => QuotaName::ChatSend,
             Self::Unknown => QuotaName::Address,
-            Self::Registrations | Self::PasswordResets => QuotaName::Accounts,
+            Self::Registrations | Self::PasswordResets | Self::UpstreamSignIns => QuotaName::Accounts,
             Self::Exchanges
             | Self::ClientSecrets
             | Self::SignIns
@@ -91,7 +93,8 @@ impl Counted {
             | Self::KnownPlace
             | Self::Confirmations => false,
             Self::ClientSecrets | Self::SignIns | Self::Account | Self::SlowedAccount => true,
-            Self::OperatorKeys | Self::Unknown | Self::Registrations | Self::PasswordResets => true,
+            Self::OperatorKeys | Self::Unknown => true,
+            Self::Registrations | Self::PasswordResets | Self::UpstreamSignIns => true,
         }
     }
 }

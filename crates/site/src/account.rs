@@ -1,11 +1,16 @@
 //! `/account`: the account of a signed-in person, and its forms: e-mail address, password, removal.
 
 use askama::Template;
-use service::accounts::AccountDetails;
+use axum::Extension;
+use domain::Refusal;
+use domain::refusal::Resource;
+use service::accounts::{AccountDetails, Confirmation};
+use upstream::Upstreams;
 use web::pages::{Area, FieldErrors, Flash, Lang, Shell, filters};
 use web::{FormFields, FormTarget, PageAnswer, Person, PostedBy, check_guess};
 
-use crate::forms::at_field;
+use crate::forms::{ConfirmWords, at_field, confirm_words};
+use crate::provider_rows::{LinkTexts, ProviderRow, link_texts, provider_rows};
 use crate::register::password_hint;
 
 /// The overview.
@@ -23,6 +28,8 @@ struct AccountPage<'a> {
     shell: Shell<'a>,
     t: &'static AccountTexts,
     account: AccountDetails,
+    providers: Vec<ProviderRow<'a>>,
+    p: &'static LinkTexts,
 }
 
 impl AccountPage<'_> {
@@ -32,11 +39,12 @@ impl AccountPage<'_> {
 }
 
 /// `GET /account`.
-pub(crate) async fn show(person: Person) -> PageAnswer {
+pub(crate) async fn show(Extension(upstreams): Extension<Upstreams>, person: Person) -> PageAnswer {
     let visitor = &person.visitor;
     let account = visitor.web().service().account(&person.channel_id).await?;
-    let shell = visitor.shell(Area::Elsewhere);
-    visitor.page(&AccountPage { t: texts(visitor.lang()), shell, account })
+    let providers = provider_rows(&person, &upstreams, account.has_password).await?;
+    let (shell, t, p) = (visitor.shell(Area::Elsewhere), texts(visitor.lang()), link_texts(visitor.lang()));
+    visitor.page(&AccountPage { shell, t, account, providers, p })
 }
 
 /// Which form the page shows.
@@ -56,6 +64,8 @@ struct AccountFormPage<'a> {
     form: FormTarget,
     account: AccountDetails,
     password_hint: String,
+    c: &'static ConfirmWords,
+    here: &'static str,
     errors: FieldErrors,
 }
 
@@ -83,6 +93,8 @@ impl<'a> AccountFormPage<'a> {
             shell: visitor.shell(Area::Elsewhere),
             kind,
             form: visitor.form(action),
+            c: confirm_words(visitor.lang()),
+            here: action,
             account: service.account(&person.channel_id).await?,
             password_hint: password_hint(visitor.lang(), service.account_settings().password_chars_min),
             errors: FieldErrors::default(),
@@ -97,7 +109,11 @@ pub(crate) async fn show_email(person: Person) -> PageAnswer {
 
 /// `GET /account/password`.
 pub(crate) async fn show_password(person: Person) -> PageAnswer {
-    person.visitor.page(&AccountFormPage::new(&person, AccountForm::Password).await?)
+    let page = AccountFormPage::new(&person, AccountForm::Password).await?;
+    if !page.account.has_password {
+        return Err(Refusal::NotFound(Resource::Path).into());
+    }
+    person.visitor.page(&page)
 }
 
 /// `GET /account/delete`.
@@ -107,9 +123,9 @@ pub(crate) async fn show_delete(person: Person) -> PageAnswer {
 
 /// `POST /account/email`.
 pub(crate) async fn submit_email(PostedBy { person, fields }: PostedBy) -> PageAnswer {
-    let (email, password) = (fields.text("email"), fields.text("password"));
+    let (email, proof) = (fields.text("email"), confirmation(&person, &fields));
     let service = person.visitor.web().service();
-    let changed = service.change_email(&person.channel_id, password, Some(email));
+    let changed = service.change_email(&person.channel_id, proof, Some(email));
     let changed = guessed(&person, changed).await;
     answer(&person, AccountForm::Email, &fields, changed).await
 }
@@ -127,11 +143,16 @@ pub(crate) async fn submit_password(PostedBy { person, fields }: PostedBy) -> Pa
 
 /// `POST /account/delete`.
 pub(crate) async fn submit_delete(PostedBy { person, fields }: PostedBy) -> PageAnswer {
-    let (login, password) = (fields.text("login"), fields.text("password"));
+    let (login, proof) = (fields.text("login"), confirmation(&person, &fields));
     let service = person.visitor.web().service();
-    let deleted = service.delete_account(&person.channel_id, login, password);
+    let deleted = service.delete_account(&person.channel_id, login, proof);
     let deleted = guessed(&person, deleted).await;
     answer(&person, AccountForm::Delete, &fields, deleted).await
+}
+
+/// What confirms a change of the account.
+pub(crate) fn confirmation<'a>(person: &'a Person, fields: &'a FormFields) -> Confirmation<'a> {
+    Confirmation::new(fields.text("password"), person.visitor.browser_token())
 }
 
 /// Runs a change that checks the current password, within the limits on guessing.

@@ -14,3 +14,26 @@ pub(crate) fn at_field(error: service::Error, lang: Lang) -> Result<FieldErrors,
     errors.add_invalid(&invalid, lang);
     Ok(errors)
 }
+
+/// The words where an account without a password confirms a change.
+#[derive(Debug)]
+pub(crate) struct ConfirmWords {
+    pub recent: &'static str,
+    pub again: &'static str,
+}
+
+/// The words in this language.
+pub(crate) fn confirm_words(lang: Lang) -> &'static ConfirmWords {
+    const KO: ConfirmWords = ConfirmWords {
+        recent: "로그인한 지 10분이 지났다면 먼저 다시 로그인해야 합니다.",
+        again: "다시 로그인",
+    };
+    const EN: ConfirmWords = ConfirmWords {
+        recent: "If you signed in more than ten minutes ago, sign in again first.",
+        again: "Sign in again",
+    };
+    match lang {
+        Lang::Ko => &KO,
+        Lang::En => &EN,
+    }
+}

@@ -12,19 +12,28 @@ mod connected_apps;
 mod developers;
 mod forms;
 mod landing;
+mod linked_providers;
 mod operator;
+mod provider_problem;
+mod provider_rows;
+mod provider_sign_in;
+mod providers;
 mod register;
 mod reset_password;
 mod sign_in;
 mod studio;
 mod two_factor;
 
+use axum::Extension;
 use axum::routing::{get, post};
+use upstream::Upstreams;
 use web::{Router, SIGN_IN, SIGN_IN_CODE, SIGN_OUT, Web};
 
 use crate::account::{ACCOUNT, DELETE, EMAIL, PASSWORD};
 use crate::browser_sessions::SESSIONS;
 use crate::connected_apps::APPS;
+use crate::linked_providers::{LINK, UNLINK};
+use crate::provider_sign_in::{BEGIN_UPSTREAM, CALLBACK, NEW_ACCOUNT};
 use crate::register::REGISTER;
 use crate::reset_password::RESET_PASSWORD;
 use crate::two_factor::{BEGIN, CODES, CONFIRM, OFF, TWO_FACTOR};
@@ -49,6 +58,11 @@ const PATHS: &[(&str, &str)] = &[
     (SIGN_OUT, "POST"),
     (SIGN_IN_CODE, "GET"),
     (SIGN_IN_CODE, "POST"),
+    (BEGIN_UPSTREAM, "POST"),
+    (CALLBACK, "GET"),
+    (NEW_ACCOUNT, "POST"),
+    (LINK, "POST"),
+    (UNLINK, "POST"),
     (REGISTER, "GET"),
     (REGISTER, "POST"),
     (RESET_PASSWORD, "GET"),
@@ -73,13 +87,18 @@ const PATHS: &[(&str, &str)] = &[
     (SESSION, "POST"),
 ];
 
-/// The routes of the pages.
-pub fn routes() -> Router<Web> {
+/// The routes of the pages. `upstreams` are the providers at which people can sign in.
+pub fn routes(upstreams: Upstreams) -> Router<Web> {
     Router::new()
         .route(LANDING, get(landing::show))
         .route(SIGN_IN, get(sign_in::show).post(sign_in::submit))
         .route(SIGN_OUT, post(sign_in::sign_out))
         .route(SIGN_IN_CODE, get(code::show).post(code::submit))
+        .route(BEGIN_UPSTREAM, post(provider_sign_in::begin))
+        .route(CALLBACK, get(provider_sign_in::callback))
+        .route(NEW_ACCOUNT, post(provider_sign_in::register))
+        .route(LINK, post(linked_providers::link))
+        .route(UNLINK, post(linked_providers::unlink))
         .route(REGISTER, get(register::show).post(register::submit))
         .route(RESET_PASSWORD, get(reset_password::show).post(reset_password::submit))
         .route(ACCOUNT, get(account::show))
@@ -98,4 +117,5 @@ pub fn routes() -> Router<Web> {
         .merge(developers::routes())
         .merge(operator::routes())
         .merge(studio::routes())
+        .layer(Extension(upstreams))
 }

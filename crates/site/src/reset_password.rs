@@ -1,6 +1,8 @@
 //! `/reset-password`: a link to a new password, and the page behind the link.
 
 use askama::Template;
+use domain::Refusal;
+use domain::refusal::Resource;
 use service::password_resets::ResetOutcome;
 use web::pages::{FieldErrors, Flash, Lang, Shell, filters};
 use web::{FormTarget, PageAnswer, Posted, SIGN_IN, Visitor, charge_password_reset};
@@ -63,8 +65,17 @@ impl<'a> ResetPage<'a> {
     }
 }
 
+/// Without passwords there is no such page.
+fn check_passwords(visitor: &Visitor) -> Result<(), Refusal> {
+    match visitor.web().service().account_settings().passwords {
+        true => Ok(()),
+        false => Err(Refusal::NotFound(Resource::Path)),
+    }
+}
+
 /// `GET /reset-password`, with `token` behind a link.
 pub(crate) async fn show(visitor: Visitor) -> PageAnswer {
+    check_passwords(&visitor)?;
     let Some(token) = visitor.request().parameter("token") else {
         return visitor.page_alone(&ResetPage::new(&visitor, ResetStep::Request, ""));
     };
@@ -86,6 +97,7 @@ fn without_token(visitor: &Visitor) -> Shell<'_> {
 /// `POST /reset-password`: asks for a link, or sets the password with one. The answer to the former does not
 /// depend on the account.
 pub(crate) async fn submit(Posted { visitor, fields }: Posted) -> PageAnswer {
+    check_passwords(&visitor)?;
     let (service, lang) = (visitor.web().service(), visitor.lang());
     let token = fields.text("token");
     if token.is_empty() {

@@ -9,9 +9,10 @@ const HOME: &str = "/";
 /// People that the page of a sandbox lists.
 const PEOPLE_LISTED: i64 = 20;
 
-/// `GET /sign-in`. With `next` it leads to that page.
+/// `GET /sign-in`. With `next` it leads to that page, with `again` also a person who is signed in signs in.
 pub(crate) async fn show(visitor: Visitor) -> PageAnswer {
-    if visitor.is_signed_in() {
+    let is_again = visitor.request().parameter("again").is_some();
+    if visitor.is_signed_in() && !is_again {
         return Ok(visitor.redirect(&next(&visitor), None));
     }
     page(&visitor, "", None).await
@@ -61,6 +62,7 @@ async fn page(visitor: &Visitor, login: &str, error: Option<SignInError>) -> Pag
     });
     let form = visitor.form(SIGN_IN);
     let action = visitor.request().path_and_query();
+    let (providers, next) = (visitor.providers(), next(visitor));
     let page = SignInPage {
         shell: visitor.shell_alone(),
         application_name: None,
@@ -70,6 +72,9 @@ async fn page(visitor: &Visitor, login: &str, error: Option<SignInError>) -> Pag
         error,
         people: &people.collect::<Vec<_>>(),
         has_registration: web.service().account_settings().registration,
+        has_passwords: web.service().account_settings().passwords,
+        providers: &providers,
+        next: &next,
     };
     let mut response = visitor.page_alone(&page)?;
     if let Some(seconds) = error.and_then(SignInError::retry_after_seconds) {

@@ -8,8 +8,8 @@ use service::accounts::AccountDetails;
 use web::pages::{Area, FieldErrors, Flash, Lang, Moment, Shell, filters};
 use web::{Failure, FormTarget, PageAnswer, Person, PostedBy};
 
-use crate::account::guessed;
-use crate::forms::at_field;
+use crate::account::{confirmation, guessed};
+use crate::forms::{ConfirmWords, at_field, confirm_words};
 
 /// The page.
 pub(crate) const TWO_FACTOR: &str = "/account/two-factor";
@@ -67,6 +67,8 @@ struct TwoFactorPage<'a> {
     confirm: FormTarget,
     codes: FormTarget,
     off: FormTarget,
+    c: &'static ConfirmWords,
+    here: &'static str,
     /// New recovery codes, shown once.
     new_codes: Vec<String>,
     /// What is wrong with the form that confirms or renews.
@@ -100,6 +102,8 @@ impl<'a> TwoFactorPage<'a> {
             confirm: visitor.form(CONFIRM),
             codes: visitor.form(CODES),
             off: visitor.form(OFF),
+            c: confirm_words(visitor.lang()),
+            here: TWO_FACTOR,
             new_codes: Vec::new(),
             errors: FieldErrors::default(),
             off_errors: FieldErrors::default(),
@@ -122,15 +126,15 @@ pub(crate) async fn begin(PostedBy { person, .. }: PostedBy) -> PageAnswer {
 pub(crate) async fn confirm(PostedBy { person, fields }: PostedBy) -> PageAnswer {
     let visitor = &person.visitor;
     let (service, lang) = (visitor.web().service(), visitor.lang());
-    let (password, code) = (fields.text("password"), fields.text("code"));
-    let confirmed = service.confirm_two_factor(&person.channel_id, password, code, lang.into());
+    let (proof, code) = (confirmation(&person, &fields), fields.text("code"));
+    let confirmed = service.confirm_two_factor(&person.channel_id, proof, code, lang.into());
     with_codes(&person, guessed(&person, confirmed).await).await
 }
 
 /// `POST /account/two-factor/codes`: new recovery codes.
 pub(crate) async fn renew(PostedBy { person, fields }: PostedBy) -> PageAnswer {
     let service = person.visitor.web().service();
-    let renewed = service.renew_recovery_codes(&person.channel_id, fields.text("password"));
+    let renewed = service.renew_recovery_codes(&person.channel_id, confirmation(&person, &fields));
     with_codes(&person, guessed(&person, renewed).await).await
 }
 
@@ -138,8 +142,8 @@ pub(crate) async fn renew(PostedBy { person, fields }: PostedBy) -> PageAnswer {
 pub(crate) async fn turn_off(PostedBy { person, fields }: PostedBy) -> PageAnswer {
     let visitor = &person.visitor;
     let (service, lang) = (visitor.web().service(), visitor.lang());
-    let (password, code) = (fields.text("password"), fields.text("code"));
-    let done = service.turn_two_factor_off(&person.channel_id, password, code, lang.into());
+    let (proof, code) = (confirmation(&person, &fields), fields.text("code"));
+    let done = service.turn_two_factor_off(&person.channel_id, proof, code, lang.into());
     match guessed(&person, done).await {
         Ok(()) => Ok(visitor.redirect(TWO_FACTOR, Some(Flash::TwoFactorOff))),
         Err(error) => {

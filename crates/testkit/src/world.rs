@@ -18,6 +18,7 @@ use service::{AccountSettings, Clock, DeveloperSettings, Entropy, ManualClock, P
 use store::testing::{Fresh, Level, Network, UNHURRIED, Wire, postgres};
 use store::{Options, Store, Target};
 use tokio::sync::Mutex;
+use upstream::ProviderSettings;
 use web::Brand;
 
 use crate::service_world::{START_MS, manual_clock};
@@ -53,6 +54,10 @@ pub struct Setup {
     pub reviews_scopes: bool,
     /// The brand of the pages.
     pub brand: fn() -> Brand,
+    /// The providers at which people sign in.
+    pub upstreams: &'static [ProviderSettings],
+    /// Whether accounts have passwords.
+    pub passwords: bool,
 }
 
 impl Default for Setup {
@@ -71,6 +76,8 @@ impl Default for Setup {
             store_deadline: UNHURRIED,
             reviews_scopes: false,
             brand: Brand::default,
+            upstreams: &[],
+            passwords: true,
         }
     }
 }
@@ -366,8 +373,14 @@ pub(crate) fn settings(setup: Setup, target: &Target) -> Settings {
             reach: Reach { loopback: true, ..Reach::PUBLIC },
             ..WebhookSettings::default()
         },
-        accounts: AccountSettings { registration: true, sends_mail: true, ..AccountSettings::default() },
         developers: DeveloperSettings { reviews_scopes: setup.reviews_scopes },
+        accounts: AccountSettings {
+            registration: setup.passwords,
+            sends_mail: true,
+            passwords: setup.passwords,
+            ..AccountSettings::default()
+        },
+        upstreams: setup.upstreams.to_vec(),
         mail_hook: None,
         password_cost: PasswordCost::LEAST,
         footprint: Footprint::Whole,

@@ -1,6 +1,6 @@
 //! The limits of the forms of accounts.
 
-use domain::limits::{FAILURE_QUOTA, PASSWORD_RESET_QUOTA, REGISTRATION_QUOTA};
+use domain::limits::{FAILURE_QUOTA, PASSWORD_RESET_QUOTA, REGISTRATION_QUOTA, UPSTREAM_SIGN_IN_QUOTA};
 use domain::{ChannelId, Refusal};
 use service::Error;
 use service::quotas::Counted;
@@ -24,6 +24,14 @@ pub fn charge_registration(web: &Web, request: &PageRequest) -> Result<(), Refus
 /// [`Refusal::TooManyRequests`].
 pub fn charge_password_reset(web: &Web, request: &PageRequest) -> Result<(), Refusal> {
     request.charged.take(web, Counted::PasswordResets, block(request.client), PASSWORD_RESET_QUOTA)
+}
+
+/// Charges a sign-in that begins at a provider to the address of the client.
+///
+/// # Errors
+/// [`Refusal::TooManyRequests`].
+pub fn charge_upstream_sign_in(web: &Web, request: &PageRequest) -> Result<(), Refusal> {
+    request.charged.take(web, Counted::UpstreamSignIns, block(request.client), UPSTREAM_SIGN_IN_QUOTA)
 }
 
 /// Runs a change that checks the password of a signed-in person. Wrong passwords count for the person, so

@@ -34,6 +34,17 @@ pub struct Config {
     pub sandbox: bool,
     /// The brand of the pages.
     pub brand: Brand,
+    /// The providers at which people can sign in.
+    pub providers: Vec<SignInProvider>,
+}
+
+/// A provider at which people can sign in.
+#[derive(Clone, Debug)]
+pub struct SignInProvider {
+    /// Its name in addresses.
+    pub name: String,
+    /// Its label, in Korean and in English.
+    pub labels: [String; 2],
 }
 
 /// The facts about the node that operators can read.

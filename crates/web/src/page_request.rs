@@ -62,6 +62,11 @@ impl PageRequest {
         self.lang = Lang::choose([form, query, cookies::language(&self.headers)], accepted);
     }
 
+    /// The id of the request.
+    pub fn id(&self) -> RequestId {
+        self.id
+    }
+
     /// The language of the page.
     pub fn lang(&self) -> Lang {
         self.lang

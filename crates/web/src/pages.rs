@@ -52,6 +52,17 @@ pub struct SeededPerson<'a> {
     pub description: &'a str,
 }
 
+/// A provider of the operator at which people can sign in: its button is a form of its own.
+#[derive(Debug, Clone)]
+pub struct ProviderButton<'a> {
+    /// The label of the operator.
+    pub label: &'a str,
+    /// The address that the form posts to, on this origin.
+    pub action: String,
+    /// The CSRF proof of the form.
+    pub csrf: String,
+}
+
 /// Asks for login and password. The form posts `login`, `password`, `lang` and the `hidden` pairs to
 /// `action`; a seeded person's button posts `person`, `lang` and the `hidden` pairs instead.
 #[derive(Debug, Template)]
@@ -74,6 +85,12 @@ pub struct SignInPage<'a> {
     pub people: &'a [SeededPerson<'a>],
     /// Whether people can make accounts by themselves.
     pub has_registration: bool,
+    /// Whether accounts have passwords here. Otherwise people sign in at a provider.
+    pub has_passwords: bool,
+    /// The providers of the operator.
+    pub providers: &'a [ProviderButton<'a>],
+    /// The page after a sign-in at a provider.
+    pub next: &'a str,
 }
 
 impl SignInPage<'_> {

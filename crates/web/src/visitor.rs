@@ -17,8 +17,11 @@ use crate::browser::Browser;
 use crate::envelope::Failure;
 use crate::form_fields::FormFields;
 use crate::page_request::PageRequest;
-use crate::pages::{Account, Area, Flash, Lang, PageProblem, Shell, alone_policy, local_page, site_policy};
+use crate::pages::{
+    Account, Area, Flash, Lang, PageProblem, ProviderButton, Shell, alone_policy, local_page, site_policy,
+};
 use crate::problems::problem_answer;
+use crate::providers::{proof, provider_buttons};
 
 /// The page that signs people in.
 pub const SIGN_IN: &str = "/sign-in";
@@ -109,6 +112,16 @@ impl Visitor {
     /// Whether a person is signed in.
     pub fn is_signed_in(&self) -> bool {
         self.browser.person.is_some()
+    }
+
+    /// The channel of the signed-in person.
+    pub fn channel_id(&self) -> Option<&ChannelId> {
+        self.browser.person.as_ref().map(|(channel, _)| channel)
+    }
+
+    /// The buttons of the providers at which people can sign in.
+    pub fn providers(&self) -> Vec<ProviderButton<'_>> {
+        provider_buttons(&self.web, self.lang(), &self.browser.token)
     }
 
     /// The token of the browser.
@@ -215,12 +228,6 @@ impl Visitor {
     fn problem(&self, problem: PageProblem) -> Response {
         problem_answer(&self.web, &self.request, problem)
     }
-}
-
-/// The proof that a form was made for this browser and this address. Only a browser with the cookie can have
-/// it.
-fn proof(token: &BrowserToken, path: &str) -> SecretHash {
-    SecretHash::of(&format!("{}\nform\n{path}", token.hash().as_str()))
 }
 
 impl FromRequestParts<Web> for Visitor {

@@ -14,6 +14,7 @@ use service::webhooks::WebhookSettings;
 use service::{AccountSettings, Entropy, Purpose};
 
 use super::common::{ACCOUNTS, CommonOptions, NETWORKING, STORE, check_base};
+use super::upstream_options::UpstreamOptions;
 use crate::config::{BusSettings, Settings, StoreSettings};
 
 /// The heading of the options about keys, in the help.
@@ -99,6 +100,10 @@ pub struct ServeOptions {
         help_heading = ACCOUNTS)]
     registration: RegistrationOption,
 
+    /// The providers at which people sign in.
+    #[command(flatten)]
+    upstream: UpstreamOptions,
+
     /// Allowed targets of webhooks besides public addresses: loopback (this machine), private (10.0.0.0/8,
     /// 172.16.0.0/12, 192.168.0.0/16, fc00::/7, and names like receiver.internal). These may also use http.
     /// The same on every node.
@@ -157,9 +162,18 @@ impl ServeOptions {
         let service_key = secret("STAGEDOOR_SERVICE_KEY", self.service_key.as_deref())?;
         let roles = self.roles(&store)?;
         let bus = self.bus(&store)?;
+        let (upstreams, passwords) = self.upstream.read(self.base_url.is_some())?;
+        let registration = self.registration == RegistrationOption::Open;
+        if registration && !passwords {
+            return Err(
+                "--registration open needs --local-passwords on: providers make accounts as --upstreams says"
+                    .to_owned(),
+            );
+        }
         let common = self.common.settings(store)?;
         Ok(Settings {
             roles,
+            upstreams,
             drain_delay: Duration::from_secs(self.drain_delay),
             base_url: self.base_url.as_deref().map(|url| check_base("--base-url", url)).transpose()?,
             session_base: self
@@ -177,10 +191,7 @@ impl ServeOptions {
             operator_key: operator_key.map(|key| check_operator_key(&key)).transpose()?,
             bus,
             webhooks: self.webhooks()?,
-            accounts: AccountSettings {
-                registration: self.registration == RegistrationOption::Open,
-                ..common.accounts
-            },
+            accounts: AccountSettings { registration, passwords, ..common.accounts },
             ..common
         })
     }

@@ -132,6 +132,9 @@ families! {
         Counter SIGN_IN_FAILURES "stagedoor_sign_in_failures_total" ["outcome"]
             "Sign-ins on the page that failed: `wrong` login or password; `limited` before the password was checked, because of too many attempts."
             "a rate far above the usual one: passwords are being guessed. The log names one address a minute"
+        Counter UPSTREAM_SIGN_INS "stagedoor_upstream_sign_ins_total" ["provider", "outcome"]
+            "Sign-ins at a provider of `--upstreams`, by how they ended: docs/upstream.md explains each outcome."
+            "`unavailable` or `client_refused`: any rate; `invalid`: any, the answers of the provider are wrong or forged"
         Counter CLIENT_SECRET_FAILURES "stagedoor_client_secret_failures_total" []
             "Calls with a wrong client secret, or with one of an application that does not exist."
             "a rate far above the usual one"

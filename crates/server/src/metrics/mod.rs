@@ -16,6 +16,7 @@ use domain::{SessionKey, Timestamp};
 use gateway::{CloseReason, Gateway, Transport};
 use jobs::webhooks::{DELAY_BOUNDS_MS, WebhookMetrics};
 use service::Service;
+use upstream::Upstreams;
 use web::{BoxFuture, DURATION_BOUNDS_US, FailureFigures, NodeInfo, STATUS_CLASSES, TrafficFigures};
 
 use families::*;
@@ -30,6 +31,7 @@ pub(crate) struct NodeMetrics {
     /// `None` on a node without the role jobs.
     pub webhooks: Option<Arc<WebhookMetrics>>,
     pub service: Service,
+    pub upstreams: Upstreams,
     /// `sqlite` or `postgres`.
     pub store: &'static str,
     pub started_at: Timestamp,
@@ -48,6 +50,7 @@ impl NodeInfo for NodeMetrics {
             store(&mut page, &self.service.store_stats(), self.service.store_disk());
             credentials(&mut page, &self.service);
             failures(&mut page, &traffic.failures);
+            upstreams(&mut page, &self.upstreams);
             webhooks(
                 &mut page,
                 &self.service,
@@ -137,6 +140,14 @@ fn failures(page: &mut Page, failures: &FailureFigures) {
         .sample(["limited"], failures.sign_ins_limited);
     page.single(&CLIENT_SECRET_FAILURES, failures.client_secrets);
     page.single(&OPERATOR_REFUSED, failures.operator_keys);
+}
+
+fn upstreams(page: &mut Page, upstreams: &Upstreams) {
+    let mut sign_ins = page.family(&UPSTREAM_SIGN_INS);
+    for provider in upstreams.iter() {
+        let name = provider.settings().name.as_str();
+        provider.outcomes().for_each(|(outcome, count)| _ = sign_ins.sample([name, outcome], count));
+    }
 }
 
 fn webhooks(page: &mut Page, service: &Service, figures: &WebhookMetrics) {

@@ -164,6 +164,7 @@ fn expiry_limit(sweep: Sweep, now: Timestamp) -> Timestamp {
         Sweep::BrowserSessions
         | Sweep::PasswordResets
         | Sweep::PendingSignIns
+        | Sweep::UpstreamFlows
         | Sweep::Mails
         | Sweep::SessionChanges
         | Sweep::TemporaryRestrictions

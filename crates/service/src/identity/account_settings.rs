@@ -11,10 +11,27 @@ pub struct AccountSettings {
     pub password_chars_min: usize,
     /// Whether messages to people are sent.
     pub sends_mail: bool,
+    /// Whether accounts have passwords here. Without them people sign in at the operator's providers.
+    pub passwords: bool,
+}
+
+/// The stored password of an account without one. It is no hash, so no password matches it.
+pub(crate) const NO_PASSWORD: &str = "";
+
+impl AccountSettings {
+    /// Whether a person can sign in with the stored password.
+    pub(crate) fn accepts(&self, password_hash: &str) -> bool {
+        self.passwords && password_hash != NO_PASSWORD
+    }
 }
 
 impl Default for AccountSettings {
     fn default() -> Self {
-        Self { registration: false, password_chars_min: PASSWORD_CHARS_MIN, sends_mail: false }
+        Self {
+            registration: false,
+            password_chars_min: PASSWORD_CHARS_MIN,
+            sends_mail: false,
+            passwords: true,
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! The accounts of people: registration, password, e-mail address, removal (`docs/accounts.md`).
 
 use domain::account::{Email, check_login};
-use domain::limits::{BROWSER_SESSION_LIFETIME_MS, NAME_CHARS_MAX};
+use domain::limits::{BROWSER_SESSION_LIFETIME_MS, NAME_CHARS_MAX, RECENT_SIGN_IN_MS};
 use domain::mail::MailKind;
 use domain::password::Password;
 use domain::refusal::{Resource, TokenFault};
@@ -49,6 +49,29 @@ pub struct AccountDetails {
     pub two_factor_since: Option<Timestamp>,
     /// The number of unused recovery codes.
     pub recovery_codes: i64,
+    /// Whether the person can sign in with a password.
+    pub has_password: bool,
+}
+
+/// What shows that the person at a browser owns the account: the password, or for an account without one a
+/// recent sign-in of the browser.
+#[derive(Clone, Copy)]
+pub struct Confirmation<'a> {
+    password: &'a str,
+    browser: Option<&'a BrowserToken>,
+}
+
+impl<'a> Confirmation<'a> {
+    /// The password that was typed in a browser.
+    pub const fn new(password: &'a str, browser: &'a BrowserToken) -> Self {
+        Self { password, browser: Some(browser) }
+    }
+}
+
+impl<'a> From<&'a str> for Confirmation<'a> {
+    fn from(password: &'a str) -> Self {
+        Self { password, browser: None }
+    }
 }
 
 impl Service {
@@ -63,7 +86,8 @@ impl Service {
     /// `Invalid` naming `login`, `email`, `channelName` or `password`; [`Refusal::NotFound`] when the
     /// registration is closed; [`Refusal::Busy`] when too many passwords are checked.
     pub async fn register(&self, new: NewAccount) -> Result<(ChannelId, BrowserToken), Error> {
-        if !self.account_settings().registration {
+        let settings = self.account_settings();
+        if !settings.registration || !settings.passwords {
             return Err(Refusal::NotFound(Resource::Path).into());
         }
         let NewAccount { login, email, channel_name, password } = new;
@@ -106,8 +130,9 @@ impl Service {
             .read(async move |tx: &mut Tx| Ok((tx.account(&id).await?, tx.recovery_codes(&id).await?)))
             .await?;
         let (Some(account), recovery_codes) = found else { return Err(no_account()) };
+        let has_password = self.account_settings().accepts(&account.password_hash);
         let Account { channel_name, login, email, two_factor_since, .. } = account;
-        Ok(AccountDetails { login, email, channel_name, two_factor_since, recovery_codes })
+        Ok(AccountDetails { login, email, channel_name, two_factor_since, recovery_codes, has_password })
     }
 
     /// Changes the password of a signed-in person, and signs the person's other browsers out. Links of
@@ -123,6 +148,9 @@ impl Service {
         language: Language,
     ) -> Result<(), Error> {
         let account = self.checked_account(channel, password).await?;
+        if !self.account_settings().accepts(&account.password_hash) {
+            return Err(Refusal::NotFound(Resource::Path).into());
+        }
         let new = self.chosen("newPassword", new_password, &about(&account))?;
         let new_hash = self.hash_in_turn(new).await?;
         let (service, channel, browser) = (self.clone(), channel.clone(), browser.hash());
@@ -143,11 +171,11 @@ impl Service {
     pub async fn change_email(
         &self,
         channel: &ChannelId,
-        password: &str,
+        confirmation: impl Into<Confirmation<'_>>,
         email: Option<&str>,
     ) -> Result<(), Error> {
         let email = parse_email(email)?;
-        let account = self.checked_account(channel, password).await?;
+        let account = self.checked_account(channel, confirmation).await?;
         self.write(async move |work: &mut Work<'_>| {
             lock_unchanged(work, &account).await?;
             work.delete_password_resets(&account.channel_id).await?;
@@ -166,27 +194,35 @@ impl Service {
         &self,
         channel: &ChannelId,
         login: &str,
-        password: &str,
+        confirmation: impl Into<Confirmation<'_>>,
     ) -> Result<(), Error> {
-        let account = self.checked_account(channel, password).await?;
+        let account = self.checked_account(channel, confirmation).await?;
         if account.login != login {
             return Err(Invalid::new("login", Rule::OwnLogin).into());
         }
         self.delete_channel(channel).await
     }
 
-    /// The account, if this is its password.
+    /// The account, if this confirms that the person owns it.
     ///
     /// # Errors
-    /// `Invalid` naming `password` when it is wrong; [`Refusal::NotFound`]; [`Refusal::Busy`].
+    /// `Invalid` naming `password` when it is wrong, or when the account has none and the sign-in is not
+    /// recent; [`Refusal::NotFound`]; [`Refusal::Busy`].
     pub(crate) async fn checked_account(
         &self,
         channel: &ChannelId,
-        password: &str,
+        confirmation: impl Into<Confirmation<'_>>,
     ) -> Result<Account, Error> {
+        let Confirmation { password, browser } = confirmation.into();
         let id = channel.clone();
         let account = self.read(async move |tx: &mut Tx| Ok(tx.account(&id).await?)).await?;
         let account = account.ok_or_else(no_account)?;
+        if !self.account_settings().accepts(&account.password_hash) {
+            return match browser {
+                Some(browser) if self.signed_in_recently(channel, browser).await? => Ok(account),
+                _ => Err(Invalid::new("password", Rule::RecentSignIn).into()),
+            };
+        }
         let wrong = || Error::from(Invalid::new("password", Rule::RightPassword));
         let password = Password::typed(password).ok_or_else(wrong)?;
         let stored = Some(account.password_hash.clone());
@@ -195,6 +231,16 @@ impl Service {
             Ok(false) => Err(wrong()),
             Err(Busy) => Err(Refusal::Busy { retry_after_s: Busy::RETRY_AFTER_S }.into()),
         }
+    }
+
+    /// Whether the browser signed in as this person a short time ago. A sign-in ends a fixed time after it
+    /// began, so the time that is left tells its age.
+    async fn signed_in_recently(&self, channel: &ChannelId, browser: &BrowserToken) -> Result<bool, Error> {
+        let (hash, began_after) = (browser.hash(), self.now().plus_ms(-RECENT_SIGN_IN_MS));
+        let ends_after = began_after.plus_ms(BROWSER_SESSION_LIFETIME_MS);
+        let found =
+            self.read(async move |tx: &mut Tx| Ok(tx.browser_session(&hash, ends_after).await?)).await?;
+        Ok(found.is_some_and(|found| found.channel_id == *channel))
     }
 
     /// A password that its owner chose.

@@ -21,4 +21,5 @@ pub mod password_resets;
 pub mod sign_in;
 pub mod tokens;
 pub mod two_factor;
+pub mod upstream;
 pub(crate) mod warned_applications;

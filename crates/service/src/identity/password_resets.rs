@@ -54,7 +54,8 @@ impl Service {
         page: &str,
         language: Language,
     ) -> Result<(), Error> {
-        if !self.account_settings().sends_mail {
+        let settings = self.account_settings();
+        if !settings.sends_mail || !settings.passwords {
             return Ok(());
         }
         let account = account.trim();
@@ -88,6 +89,9 @@ impl Service {
     /// # Errors
     /// [`Refusal::NotFound`] when the channel does not exist, is barred, or has no login.
     pub async fn issue_password_reset(&self, channel: &ChannelId, page: &str) -> Result<IssuedReset, Error> {
+        if !self.account_settings().passwords {
+            return Err(Refusal::NotFound(Resource::Path).into());
+        }
         let id = channel.clone();
         let now = self.now();
         let token = self
@@ -110,7 +114,8 @@ impl Service {
 
     /// Whether a link works.
     pub async fn is_password_reset(&self, token: &str) -> Result<bool, Error> {
-        let Some(token) = ResetToken::presented(token) else { return Ok(false) };
+        let token = ResetToken::presented(token).filter(|_| self.account_settings().passwords);
+        let Some(token) = token else { return Ok(false) };
         let (hash, now) = (token.hash(), self.now());
         self.read(async move |tx: &mut Tx| Ok(tx.password_reset(&hash, now).await?.is_some())).await
     }
@@ -126,7 +131,8 @@ impl Service {
         new_password: &str,
         language: Language,
     ) -> Result<ResetOutcome, Error> {
-        let Some(token) = ResetToken::presented(token) else { return Ok(ResetOutcome::LinkInvalid) };
+        let token = ResetToken::presented(token).filter(|_| self.account_settings().passwords);
+        let Some(token) = token else { return Ok(ResetOutcome::LinkInvalid) };
         let (hash, now) = (token.hash(), self.now());
         let account = self
             .read(async move |tx: &mut Tx| {

@@ -89,7 +89,9 @@ impl Service {
         password: &str,
         known: bool,
     ) -> Result<Option<BrowserToken>, Error> {
-        let Some(password) = Password::typed(password) else { return Ok(None) };
+        let Some(password) = Password::typed(password).filter(|_| self.account_settings().passwords) else {
+            return Ok(None);
+        };
         let person = self.person(login).await?;
         let person = person.map(|person| (person.channel_id, person.password_hash));
         let stored = person.as_ref().map(|(_, hash)| hash.clone());
@@ -127,7 +129,7 @@ impl Service {
         is_first_step: bool,
     ) -> Result<Option<BrowserToken>, Error> {
         let token = BrowserToken::generate(self.random(Purpose::Browser));
-        let (hash, now) = (token.hash(), self.now());
+        let hash = token.hash();
         let opened = self
             .write(async move |work: &mut Work<'_>| {
                 if !work.lock_unbarred_channel(&channel).await?
@@ -135,14 +137,7 @@ impl Service {
                 {
                     return Ok(false);
                 }
-                let second_step = work.two_factor(&channel).await?;
-                if is_first_step && second_step.is_some_and(|found| found.confirmed_at.is_some()) {
-                    let expires_at = now.plus_ms(PENDING_SIGN_IN_LIFETIME_MS);
-                    work.insert_pending_sign_in(&hash, &channel, expires_at).await?;
-                    return Ok(true);
-                }
-                let expires_at = now.plus_ms(BROWSER_SESSION_LIFETIME_MS);
-                work.insert_browser_session(&hash, &channel, expires_at).await?;
+                sign_browser_in(work, &channel, &hash, is_first_step).await?;
                 Ok::<_, Error>(true)
             })
             .await?;
@@ -209,4 +204,22 @@ impl Service {
         .await?;
         Ok(code)
     }
+}
+
+/// Signs a browser in as the person of a locked channel. With `is_first_step` the token waits for a code if
+/// the person's sign-in has a second step.
+pub(crate) async fn sign_browser_in(
+    work: &mut Work<'_>,
+    channel: &ChannelId,
+    token: &SecretHash,
+    is_first_step: bool,
+) -> Result<(), Error> {
+    let now = work.now();
+    let second_step = work.two_factor(channel).await?;
+    if is_first_step && second_step.is_some_and(|found| found.confirmed_at.is_some()) {
+        work.insert_pending_sign_in(token, channel, now.plus_ms(PENDING_SIGN_IN_LIFETIME_MS)).await?;
+    } else {
+        work.insert_browser_session(token, channel, now.plus_ms(BROWSER_SESSION_LIFETIME_MS)).await?;
+    }
+    Ok(())
 }

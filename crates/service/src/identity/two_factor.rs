@@ -14,7 +14,7 @@ use domain::totp::{RecoveryCode, TotpSecret};
 use domain::{ChannelId, Invalid, Language, Refusal, Rule};
 use store::Tx;
 
-use crate::identity::accounts::lock_unchanged;
+use crate::identity::accounts::{Confirmation, lock_unchanged};
 use crate::identity::mail::write_notice;
 use crate::work::Work;
 use crate::{Error, Purpose, Service};
@@ -131,11 +131,11 @@ impl Service {
     pub async fn confirm_two_factor(
         &self,
         channel: &ChannelId,
-        password: &str,
+        confirmation: impl Into<Confirmation<'_>>,
         code: &str,
         language: Language,
     ) -> Result<Vec<RecoveryCode>, Error> {
-        let account = self.checked_account(channel, password).await?;
+        let account = self.checked_account(channel, confirmation).await?;
         let (service, code) = (self.clone(), code.to_owned());
         let codes = self
             .write(async move |work: &mut Work<'_>| {
@@ -168,9 +168,9 @@ impl Service {
     pub async fn renew_recovery_codes(
         &self,
         channel: &ChannelId,
-        password: &str,
+        confirmation: impl Into<Confirmation<'_>>,
     ) -> Result<Vec<RecoveryCode>, Error> {
-        let account = self.checked_account(channel, password).await?;
+        let account = self.checked_account(channel, confirmation).await?;
         self.write(async move |work: &mut Work<'_>| {
             lock_unchanged(work, &account).await?;
             let two_factor = work.two_factor(&account.channel_id).await?;
@@ -190,11 +190,11 @@ impl Service {
     pub async fn turn_two_factor_off(
         &self,
         channel: &ChannelId,
-        password: &str,
+        confirmation: impl Into<Confirmation<'_>>,
         code: &str,
         language: Language,
     ) -> Result<(), Error> {
-        let account = self.checked_account(channel, password).await?;
+        let account = self.checked_account(channel, confirmation).await?;
         let (service, code) = (self.clone(), code.to_owned());
         let verdict = self
             .write(async move |work: &mut Work<'_>| {

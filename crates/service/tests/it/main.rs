@@ -26,5 +26,6 @@ mod sessions;
 mod sign_in;
 mod subscriptions;
 mod tokens;
+mod upstream;
 mod webhooks;
 mod world;

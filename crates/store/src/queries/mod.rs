@@ -51,7 +51,7 @@ pub use identity::{
     accounts, application_admin, application_life, application_logos, application_search,
     application_secrets, applications, browser_sessions, connected_applications, consents,
     credential_changes, operator_keys, operators, organizations, password_resets, pending_sign_ins, tokens,
-    two_factors,
+    two_factors, upstreams,
 };
 pub use live::{categories, lives, watching};
 pub use page::Page;

@@ -7,6 +7,7 @@ use domain::{DeliveryId, WebhookId, WebhookSecretId};
 use store::queries::lost_events::LostEvents;
 use store::queries::sweeps::{SWEEP_ROWS_MAX, Sweep};
 use store::queries::tokens::{NewCode, NewToken};
+use store::queries::upstreams::NewUpstreamFlow;
 use store::{StoreError, Tx, params};
 
 use crate::deliveries::put;
@@ -47,6 +48,10 @@ async fn insert(tx: &mut Tx, sweep: Sweep, n: i64, ms: i64) -> Result<(), StoreE
         Sweep::PendingSignIns => {
             person(tx).await?;
             tx.insert_pending_sign_in(hash, channel_id, expires_at).await
+        }
+        Sweep::UpstreamFlows => {
+            let flow = NewUpstreamFlow { state: hash, browser: hash, provider: "p", sealed: "s", expires_at };
+            tx.insert_upstream_flow(flow).await
         }
         Sweep::Mails => {
             let id = DeliveryId::stored(n.to_string());
@@ -163,6 +168,7 @@ const fn count(sweep: Sweep) -> &'static str {
         Sweep::BrowserSessions => "SELECT COUNT(*) FROM browser_sessions",
         Sweep::PasswordResets => "SELECT COUNT(*) FROM password_resets",
         Sweep::PendingSignIns => "SELECT COUNT(*) FROM pending_sign_ins",
+        Sweep::UpstreamFlows => "SELECT COUNT(*) FROM upstream_flows",
         Sweep::Mails => "SELECT COUNT(*) FROM mail_outbox",
         Sweep::AuditLog => "SELECT COUNT(*) FROM audit_log",
         Sweep::Sessions => "SELECT COUNT(*) FROM sessions",

@@ -16,6 +16,7 @@ use crate::pages::{
     AppFace, ConsentPage, PageProblem, ScopeLine, SeededPerson, SignInError, SignInPage, alone_policy,
 };
 use crate::problems::problem_answer;
+use crate::providers::provider_buttons;
 
 /// The address of every page.
 pub(super) const PATH: &str = "/account-interlock";
@@ -39,6 +40,7 @@ impl Pages<'_> {
         people: &[SeededPerson<'_>],
     ) -> Result<Response, Stop> {
         let (action, proof) = (action(request), csrf(&browser.token, request));
+        let providers = provider_buttons(self.web, self.request.lang(), &browser.token);
         let page = SignInPage {
             shell: self.request.shell(self.web),
             application_name: Some(&request.application.name),
@@ -48,6 +50,9 @@ impl Pages<'_> {
             error,
             people,
             has_registration: self.web.service().account_settings().registration,
+            has_passwords: self.web.service().account_settings().passwords,
+            providers: &providers,
+            next: &action,
         };
         let mut response = self.page(page.render()?, request, browser);
         if let Some(retry_after_seconds) = error.and_then(SignInError::retry_after_seconds) {

@@ -59,11 +59,17 @@ pub enum Flash {
     AppHandedOver,
     /// A login was invited.
     Invited,
+    /// A provider is linked to the account.
+    ProviderLinked,
+    /// A provider is not linked to the account any more.
+    ProviderUnlinked,
+    /// A provider stays linked, because the person could not sign in without it.
+    LastWayIn,
 }
 
 impl Flash {
     /// Every notice.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 30] = [
         Self::SignedOut,
         Self::PasswordChanged,
         Self::EmailChanged,
@@ -91,6 +97,9 @@ impl Flash {
         Self::AppRestored,
         Self::AppHandedOver,
         Self::Invited,
+        Self::ProviderLinked,
+        Self::ProviderUnlinked,
+        Self::LastWayIn,
     ];
 
     /// The value of the cookie.
@@ -123,6 +132,9 @@ impl Flash {
             Self::AppRestored => "app-restored",
             Self::AppHandedOver => "app-handed-over",
             Self::Invited => "invited",
+            Self::ProviderLinked => "provider-linked",
+            Self::ProviderUnlinked => "provider-unlinked",
+            Self::LastWayIn => "last-way-in",
         }
     }
 
@@ -140,6 +152,12 @@ impl Flash {
             Self::TwoFactorOff => lang.pick("2단계 인증을 껐습니다.", "The second step is off."),
             Self::AccountDeleted => lang.pick("계정을 삭제했습니다.", "Your account is deleted."),
             Self::Done => lang.pick("처리했습니다.", "Done."),
+            Self::ProviderLinked => lang.pick("연결했습니다.", "It is linked."),
+            Self::LastWayIn => lang.pick(
+                "로그인할 수 있는 유일한 방법이라 연결을 끊지 않았습니다.",
+                "It stays linked: it is your only way to sign in.",
+            ),
+            Self::ProviderUnlinked => lang.pick("연결을 끊었습니다.", "It is no longer linked."),
             Self::Withdrawn => {
                 lang.pick("앱의 접근을 취소했습니다.", "The app can no longer access your account.")
             }

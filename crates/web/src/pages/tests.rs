@@ -60,6 +60,9 @@ fn sign_in<'a>(lang: Lang, error: Option<SignInError>) -> SignInPage<'a> {
         error,
         people: &PEOPLE,
         has_registration: true,
+        has_passwords: true,
+        providers: &[],
+        next: "/account-interlock?clientId=1",
     }
 }
 
@@ -120,6 +123,17 @@ fn samples() -> Vec<(String, String)> {
             format!("sign-in {lang:?} without an application"),
             &SignInPage { application_name: None, ..sign_in(lang, None) },
         );
+        let providers = [ProviderButton {
+            label: "회사 계정",
+            action: "/sign-in/upstream/company".to_owned(),
+            csrf: "c5rF".to_owned(),
+        }];
+        for has_passwords in [true, false] {
+            add(
+                format!("sign-in {lang:?} with a provider, passwords: {has_passwords}"),
+                &SignInPage { providers: &providers, has_passwords, ..sign_in(lang, None) },
+            );
+        }
         let hostile_people = [SeededPerson { login: HOSTILE, channel_name: HOSTILE, description: HOSTILE }];
         let hostile_hidden = [("csrf", HOSTILE)];
         add(

@@ -19,6 +19,8 @@ pub struct Texts {
     pub sign_in_button: &'static str,
     pub forgotten: &'static str,
     pub register: &'static str,
+    pub or: &'static str,
+    pub sign_in_with: SplitSentence,
     pub people: &'static str,
     pub people_note: &'static str,
 
@@ -65,6 +67,8 @@ pub const KO: Texts = Texts {
     sign_in_button: "로그인",
     forgotten: "비밀번호를 잊었습니다",
     register: "계정 만들기",
+    or: "또는",
+    sign_in_with: SplitSentence { before: "", after: " 로그인" },
     people: "샌드박스 계정으로 바로 로그인",
     people_note: "이 서버는 개발용입니다. 아래 계정은 모두 가상의 계정입니다.",
 
@@ -113,6 +117,8 @@ pub const EN: Texts = Texts {
     sign_in_button: "Sign in",
     forgotten: "I forgot my password",
     register: "Make an account",
+    or: "or",
+    sign_in_with: SplitSentence { before: "Continue with ", after: "" },
     people: "Sign in with a sandbox account",
     people_note: "This server is for development. All accounts below are made up.",
 

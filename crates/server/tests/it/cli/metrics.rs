@@ -10,6 +10,8 @@ use server::metrics::families::SECTIONS;
 use server::metrics::text::{Family, Kind};
 use server::{Environment, Node, Settings};
 use testkit::{Api, EmptyDatabase, Request, Setup, World, both, patiently};
+use upstream::ProviderSettings;
+use upstream::testing::TestProvider;
 
 use crate::fixture::{Fixture, UNKNOWN_TOKEN};
 
@@ -151,7 +153,9 @@ fn all() -> impl Iterator<Item = &'static Family> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_text_has_exactly_the_documented_families() {
-    both(Setup::default(), |world| async move {
+    let provider = TestProvider::start().await;
+    let upstreams: &'static [ProviderSettings] = vec![provider.settings("sky", "")].leak();
+    both(Setup { upstreams, ..Setup::default() }, |world| async move {
         let families = metrics(&world).await;
         let listed: BTreeSet<&str> = all().map(|family| family.name).collect();
         // A process may have no limit on descriptors.

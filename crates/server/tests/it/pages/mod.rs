@@ -10,6 +10,7 @@ mod docs_samples;
 mod docs_try;
 mod landing;
 mod operator;
+mod providers;
 mod sign_in;
 mod studio;
 mod studio_chat;

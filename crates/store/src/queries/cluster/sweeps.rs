@@ -34,6 +34,7 @@ const SESSION_URLS: &str = sweep_sql!("session_urls", "token_hash", "expires_at"
 const BROWSER_SESSIONS: &str = sweep_sql!("browser_sessions", "token_hash", "expires_at");
 const PASSWORD_RESETS: &str = sweep_sql!("password_resets", "token_hash", "expires_at");
 const PENDING_SIGN_INS: &str = sweep_sql!("pending_sign_ins", "token_hash", "expires_at");
+const UPSTREAM_FLOWS: &str = sweep_sql!("upstream_flows", "state_hash", "expires_at");
 const MAILS: &str = sweep_sql!("mail_outbox", "mail_id", "expires_at");
 const AUDIT_LOG: &str = sweep_sql!("audit_log", "entry_id", "created_at");
 const SESSIONS: &str = sweep_sql!("sessions", "session_key", "disconnected_at");
@@ -105,6 +106,8 @@ pub enum Sweep {
     PasswordResets,
     /// Sign-ins that wait for a code, by their expiry.
     PendingSignIns,
+    /// Sign-ins at a provider, by their expiry.
+    UpstreamFlows,
     /// Messages to the mail hook, by their expiry.
     Mails,
     /// Entries of the audit log, by their time.
@@ -148,6 +151,7 @@ impl Sweep {
         Self::BrowserSessions,
         Self::PasswordResets,
         Self::PendingSignIns,
+        Self::UpstreamFlows,
         Self::Mails,
         Self::AuditLog,
         Self::Sessions,
@@ -175,6 +179,7 @@ impl Sweep {
             Self::BrowserSessions => BROWSER_SESSIONS,
             Self::PasswordResets => PASSWORD_RESETS,
             Self::PendingSignIns => PENDING_SIGN_INS,
+            Self::UpstreamFlows => UPSTREAM_FLOWS,
             Self::Mails => MAILS,
             Self::AuditLog => AUDIT_LOG,
             Self::Sessions => SESSIONS,

@@ -18,3 +18,4 @@ pub mod password_resets;
 pub mod pending_sign_ins;
 pub mod tokens;
 pub mod two_factors;
+pub mod upstreams;
