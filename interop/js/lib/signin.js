@@ -113,4 +113,4 @@ async function signIn(application, user, state, decision = 'allow') {
   throw new Error(`no redirect to ${redirectUri} after ${HOPS} pages`);
 }
 
-module.exports = { signIn };
+module.exports = { Browser, forms, signIn, submission };
