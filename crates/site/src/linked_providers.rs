@@ -7,6 +7,7 @@ use web::pages::Flash;
 use web::{PageAnswer, PathId, PostedBy};
 
 use crate::account::ACCOUNT;
+use crate::provider_problem::Attempt;
 use crate::provider_sign_in::leave;
 use crate::providers::find;
 
@@ -21,7 +22,8 @@ pub(crate) async fn link(
     Extension(upstreams): Extension<Upstreams>,
     PostedBy { person, .. }: PostedBy,
 ) -> PageAnswer {
-    leave(&person.visitor, find(&upstreams, &name)?, ACCOUNT, true).await
+    let attempt = Attempt { next: ACCOUNT, links: true };
+    leave(&person.visitor, find(&upstreams, &name)?, attempt).await
 }
 
 /// `POST /account/upstream/{name}/unlink`.

@@ -9,7 +9,7 @@ use web::pages::{Lang, Shell, filters, local_page};
 use web::{FormTarget, PageAnswer, SIGN_IN, Visitor};
 
 use crate::account::ACCOUNT;
-use crate::providers::label;
+use crate::providers::{label, link_path};
 
 /// Why a sign-in at a provider did not work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,11 +68,6 @@ impl ProviderProblem {
     /// Whether another try can help.
     const fn may_retry(self) -> bool {
         matches!(self, Self::Expired | Self::Denied | Self::Unavailable | Self::ClientRefused | Self::Invalid)
-    }
-
-    /// Whether the account of a signed-in person stays as it is.
-    const fn is_about_link(self) -> bool {
-        matches!(self, Self::OtherAccount | Self::OtherPerson)
     }
 
     /// Title, explanation and next step.
@@ -223,6 +218,7 @@ pub(crate) struct ProblemPage<'a> {
     retry: Option<FormTarget>,
     next: &'a str,
     request_id: String,
+    links: bool,
     back: String,
     words: &'static ProblemWords,
 }
@@ -237,26 +233,44 @@ impl ProblemPage<'_> {
     }
 }
 
+/// What a sign-in is for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Attempt<'a> {
+    /// The page after it.
+    pub next: &'a str,
+    /// Whether the provider is linked to the account of the signed-in person.
+    pub links: bool,
+}
+
+impl<'a> Attempt<'a> {
+    /// A sign-in that leads to a page.
+    pub(crate) const fn to(next: &'a str) -> Self {
+        Self { next, links: false }
+    }
+}
+
 /// The page about a problem, which is counted.
 pub(crate) fn problem_page(
     visitor: &Visitor,
     provider: &Provider,
     problem: ProviderProblem,
-    next: &str,
+    attempt: Attempt<'_>,
 ) -> PageAnswer {
     provider.count(problem.outcome());
     let mut shell = visitor.shell_alone();
     shell.language_href = None;
-    let next = local_page(next).unwrap_or("/");
-    let mut back = if problem.is_about_link() { ACCOUNT.to_owned() } else { format!("{SIGN_IN}?next=") };
-    if !problem.is_about_link() {
+    let (name, next) = (&provider.settings().name, local_page(attempt.next).unwrap_or("/"));
+    let retry = if attempt.links { link_path(name) } else { provider_path(name) };
+    let mut back = if attempt.links { ACCOUNT.to_owned() } else { format!("{SIGN_IN}?next=") };
+    if !attempt.links {
         percent_encode(next, &mut back);
     }
     let page = ProblemPage {
         shell,
         problem,
         label: label(provider, visitor.lang()),
-        retry: problem.may_retry().then(|| visitor.form(provider_path(&provider.settings().name))),
+        retry: problem.may_retry().then(|| visitor.form(retry)),
+        links: attempt.links,
         next,
         request_id: visitor.request().id().to_string(),
         back,
@@ -271,7 +285,12 @@ pub(crate) fn problem_page(
 }
 
 /// The page about a failure of a provider. It goes to the log.
-pub(crate) fn failed(visitor: &Visitor, provider: &Provider, failure: &Failure, next: &str) -> PageAnswer {
+pub(crate) fn failed(
+    visitor: &Visitor,
+    provider: &Provider,
+    failure: &Failure,
+    attempt: Attempt<'_>,
+) -> PageAnswer {
     provider.log(failure, visitor.web().service().clock().monotonic());
-    problem_page(visitor, provider, ProviderProblem::of(failure.outcome()), next)
+    problem_page(visitor, provider, ProviderProblem::of(failure.outcome()), attempt)
 }

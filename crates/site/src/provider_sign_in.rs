@@ -15,7 +15,7 @@ use web::{FormTarget, PageAnswer, PathId, Posted, Visitor, charge_upstream_sign_
 
 use crate::account::ACCOUNT;
 use crate::forms::at_field;
-use crate::provider_problem::{ProviderProblem, failed, problem_page};
+use crate::provider_problem::{Attempt, ProviderProblem, failed, problem_page};
 use crate::providers::{find, label};
 
 /// The form that leads to a provider.
@@ -68,21 +68,22 @@ pub(crate) async fn begin(
 ) -> PageAnswer {
     let provider = find(&upstreams, &name)?;
     let next = local_page(fields.text("next")).unwrap_or("/");
-    leave(&visitor, provider, next, false).await
+    leave(&visitor, provider, Attempt::to(next)).await
 }
 
-/// Leads to a provider. With `links` the provider is linked to the account of the signed-in person.
-pub(crate) async fn leave(visitor: &Visitor, provider: &Provider, next: &str, links: bool) -> PageAnswer {
+/// Leads to a provider.
+pub(crate) async fn leave(visitor: &Visitor, provider: &Provider, attempt: Attempt<'_>) -> PageAnswer {
     let web = visitor.web();
     charge_upstream_sign_in(web, visitor.request())?;
     let name = &provider.settings().name;
-    let (state, flow) = web.service().begin_upstream_flow(name, visitor.browser_token(), next, links).await?;
+    let (state, flow) =
+        web.service().begin_upstream_flow(name, visitor.browser_token(), attempt.next, attempt.links).await?;
     let UpstreamFlow { nonce, verifier, .. } = flow;
     let secrets = FlowSecrets { state, nonce, verifier };
     let redirect = redirect_address(&web.config().base_url, name);
     match provider.begin(&secrets, &redirect, visitor.now()).await {
         Ok(address) => leave_page(visitor, provider, &address),
-        Err(failure) => failed(visitor, provider, &failure, next),
+        Err(failure) => failed(visitor, provider, &failure, attempt),
     }
 }
 
@@ -107,20 +108,21 @@ pub(crate) async fn callback(
     let (service, request) = (visitor.web().service(), visitor.request());
     let state = request.parameter("state").unwrap_or_default();
     let Some(flow) = service.take_upstream_flow(&name, visitor.browser_token(), &state).await? else {
-        return problem_page(&visitor, provider, ProviderProblem::Expired, "/");
+        return problem_page(&visitor, provider, ProviderProblem::Expired, Attempt::to("/"));
     };
     let UpstreamFlow { nonce, verifier, next, links } = flow;
+    let attempt = Attempt { next: &next, links };
     if request.parameter("error").is_some() {
-        return problem_page(&visitor, provider, ProviderProblem::Denied, &next);
+        return problem_page(&visitor, provider, ProviderProblem::Denied, attempt);
     }
     let (code, iss) = (request.parameter("code").unwrap_or_default(), request.parameter("iss"));
     let came = Callback { code: &code, iss: iss.as_deref() };
     let redirect = redirect_address(&visitor.web().config().base_url, &name);
     let secrets = FlowSecrets { state, nonce, verifier };
     match provider.identify(came, &secrets, &redirect, visitor.now()).await {
-        Ok(identity) if links => link(&visitor, provider, &identity, &next).await,
+        Ok(identity) if links => link(&visitor, provider, &identity, attempt).await,
         Ok(identity) => sign_in(&visitor, provider, identity, &next).await,
-        Err(failure) => failed(&visitor, provider, &failure, &next),
+        Err(failure) => failed(&visitor, provider, &failure, attempt),
     }
 }
 
@@ -138,7 +140,9 @@ async fn sign_in(
     }
     let name = identity.channel_name();
     match (provider.settings().registration, &name) {
-        (Registration::Closed, _) => problem_page(visitor, provider, ProviderProblem::NoAccount, next),
+        (Registration::Closed, _) => {
+            problem_page(visitor, provider, ProviderProblem::NoAccount, Attempt::to(next))
+        }
         (Registration::Automatic, Some(name)) => {
             let made = service.register_upstream(&identity, name).await?;
             finish(visitor, provider, made, Outcome::Registered, next).await
@@ -172,23 +176,30 @@ async fn finish(
                 false => visitor.signed_in(&token, next).await,
             }
         }
-        UpstreamSignIn::Barred => problem_page(visitor, provider, ProviderProblem::Barred, next),
-        UpstreamSignIn::Unknown => problem_page(visitor, provider, ProviderProblem::NoAccount, next),
+        UpstreamSignIn::Barred => problem_page(visitor, provider, ProviderProblem::Barred, Attempt::to(next)),
+        UpstreamSignIn::Unknown => {
+            problem_page(visitor, provider, ProviderProblem::NoAccount, Attempt::to(next))
+        }
     }
 }
 
 /// Links the provider to the account of the signed-in person.
-async fn link(visitor: &Visitor, provider: &Provider, identity: &UpstreamIdentity, next: &str) -> PageAnswer {
+async fn link(
+    visitor: &Visitor,
+    provider: &Provider,
+    identity: &UpstreamIdentity,
+    attempt: Attempt<'_>,
+) -> PageAnswer {
     let Some(channel) = visitor.channel_id() else {
-        return problem_page(visitor, provider, ProviderProblem::Expired, next);
+        return problem_page(visitor, provider, ProviderProblem::Expired, attempt);
     };
     match visitor.web().service().link_upstream(channel, identity).await? {
         LinkOutcome::Done => {
             provider.count(Outcome::Linked);
             Ok(visitor.redirect(ACCOUNT, Some(Flash::ProviderLinked)))
         }
-        LinkOutcome::OtherAccount => problem_page(visitor, provider, ProviderProblem::OtherAccount, next),
-        LinkOutcome::OtherPerson => problem_page(visitor, provider, ProviderProblem::OtherPerson, next),
+        LinkOutcome::OtherAccount => problem_page(visitor, provider, ProviderProblem::OtherAccount, attempt),
+        LinkOutcome::OtherPerson => problem_page(visitor, provider, ProviderProblem::OtherPerson, attempt),
     }
 }
 
@@ -203,7 +214,7 @@ pub(crate) async fn register(
     let (browser, channel_name) = (visitor.browser_token(), fields.text("channelName"));
     let arrival = service.take_upstream_arrival(&name, browser, fields.text("arrival")).await?;
     let Some(arrival) = arrival else {
-        return problem_page(&visitor, provider, ProviderProblem::Expired, "/");
+        return problem_page(&visitor, provider, ProviderProblem::Expired, Attempt::to("/"));
     };
     match service.register_upstream(&arrival.identity, channel_name).await {
         Ok(made) => finish(&visitor, provider, made, Outcome::Registered, &arrival.next).await,

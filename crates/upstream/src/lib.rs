@@ -8,6 +8,7 @@
 //! | `calls` | requests to a provider, with limits on every wait and answer |
 //! | `metadata` | the discovery document and the keys of a provider |
 //! | `provider` | a provider: where a sign-in begins, and who came back |
+//! | `failure` | why a provider did not tell who somebody is |
 //! | `id_token` | the checks of an ID token |
 //! | `outcome` | how sign-ins end, with counters |
 //! | `check` | `stagedoor upstream check` |
@@ -16,6 +17,7 @@
 mod address;
 mod calls;
 mod check;
+mod failure;
 mod id_token;
 mod metadata;
 mod outcome;
@@ -25,6 +27,7 @@ mod settings;
 pub mod testing;
 
 pub use check::{Report, Step, StepState, check};
+pub use failure::Failure;
 pub use outcome::Outcome;
-pub use provider::{Callback, Failure, FlowSecrets, Provider, Upstreams};
+pub use provider::{Callback, FlowSecrets, Provider, Upstreams};
 pub use settings::{ClaimNames, ProviderSettings, Registration, read_file};

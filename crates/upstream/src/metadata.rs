@@ -10,9 +10,9 @@ use openidconnect::{AdditionalProviderMetadata, AuthType, JsonWebKeySet, Provide
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::Failure;
 use crate::address;
 use crate::calls::HttpClient;
+use crate::failure::Failure;
 use crate::settings::ProviderSettings;
 
 /// Most keys of a provider.

@@ -89,12 +89,12 @@ impl Service {
         password: &str,
         known: bool,
     ) -> Result<Option<BrowserToken>, Error> {
-        let Some(password) = Password::typed(password).filter(|_| self.account_settings().passwords) else {
-            return Ok(None);
-        };
+        let Some(password) = Password::typed(password) else { return Ok(None) };
         let person = self.person(login).await?;
         let person = person.map(|person| (person.channel_id, person.password_hash));
+        // An account without a password takes as long as an unknown login.
         let stored = person.as_ref().map(|(_, hash)| hash.clone());
+        let stored = stored.filter(|hash| self.account_settings().accepts(hash));
         let matches = self.0.passwords.verify(password, stored, known).await;
         let matches = matches.map_err(|Busy| Refusal::Busy { retry_after_s: Busy::RETRY_AFTER_S })?;
         match (matches, person) {

@@ -142,7 +142,7 @@ pub enum Sweep {
 
 impl Sweep {
     /// All of them.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 24] = [
         Self::Codes,
         Self::AccessTokens,
         Self::RefreshTokens,
