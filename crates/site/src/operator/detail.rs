@@ -33,6 +33,11 @@ impl Act {
         Self { is_danger: true, ..Self::new(name, label, about) }
     }
 
+    /// A change with a note.
+    pub fn with_note(self, label: &'static str) -> Self {
+        Self { note: Some(label), ..self }
+    }
+
     /// A change that cannot be taken back: this text has to be typed.
     pub fn typing(self, text: &str) -> Self {
         Self { typed: Some(text.to_owned()), ..self }
@@ -120,15 +125,20 @@ impl Detail {
         if is_wrong { visitor.form_again(&page) } else { visitor.page(&page) }
     }
 
-    /// Marks the field of an act as wrong.
-    pub fn mistyped<R>(mut self, name: &str, operator: &OperatorPerson<R>) -> Self {
-        let text = operator.visitor().lang().pick(
-            "입력한 값이 다릅니다. 아무것도 바뀌지 않았습니다.",
-            "That is not the same. Nothing was changed.",
-        );
+    /// Says why an act was refused.
+    pub fn refused(mut self, name: &str, text: &str) -> Self {
         for act in self.acts.iter_mut().filter(|act| act.name == name) {
             act.error = Some(text.to_owned());
         }
         self
+    }
+
+    /// Marks the field of an act as wrong.
+    pub fn mistyped<R>(self, name: &str, operator: &OperatorPerson<R>) -> Self {
+        let text = operator.visitor().lang().pick(
+            "입력한 값이 다릅니다. 아무것도 바뀌지 않았습니다.",
+            "That is not the same. Nothing was changed.",
+        );
+        self.refused(name, text)
     }
 }

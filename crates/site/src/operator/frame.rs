@@ -7,12 +7,13 @@ use domain::{Invalid, Refusal, Rule};
 use web::pages::{Lang, Moment};
 use web::{OperatorPerson, Visitor};
 
-use super::paths::{APPLICATIONS, AUDIT, KEYS, ORGANIZATIONS, OVERVIEW, PEOPLE, WEBHOOKS};
+use super::paths::{APPLICATIONS, AUDIT, KEYS, ORGANIZATIONS, OVERVIEW, PEOPLE, REQUESTS, WEBHOOKS};
 
 /// A part of the operator pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Section {
     Overview,
+    Requests,
     Applications,
     People,
     Organizations,
@@ -22,8 +23,9 @@ pub(crate) enum Section {
 }
 
 impl Section {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::Overview,
+        Self::Requests,
         Self::Applications,
         Self::People,
         Self::Organizations,
@@ -36,6 +38,7 @@ impl Section {
     pub const fn path(self) -> &'static str {
         match self {
             Self::Overview => OVERVIEW,
+            Self::Requests => REQUESTS,
             Self::Applications => APPLICATIONS,
             Self::People => PEOPLE,
             Self::Organizations => ORGANIZATIONS,
@@ -49,6 +52,7 @@ impl Section {
     pub const fn title(self, lang: Lang) -> &'static str {
         match self {
             Self::Overview => lang.pick("현황", "Overview"),
+            Self::Requests => lang.pick("요청", "Requests"),
             Self::Applications => lang.pick("애플리케이션", "Applications"),
             Self::People => lang.pick("사람", "People"),
             Self::Organizations => lang.pick("조직", "Organizations"),

@@ -15,19 +15,23 @@ mod organizations;
 mod overview;
 mod paths;
 mod people;
+mod requests;
 mod webhooks;
 
 use axum::routing::{get, post};
 use web::{Router, Web};
 
 use paths::{
-    APPLICATION, APPLICATIONS, AUDIT, KEY, KEYS, ORGANIZATION, ORGANIZATIONS, OVERVIEW, PEOPLE, PERSON, ROLE,
-    WEBHOOK, WEBHOOKS,
+    APPLICATION, APPLICATIONS, AUDIT, KEY, KEYS, ORGANIZATION, ORGANIZATIONS, OVERVIEW, PEOPLE, PERSON,
+    REQUEST, REQUESTS, ROLE, WEBHOOK, WEBHOOKS,
 };
 
 /// The paths of the operator pages, with their methods, for the metrics.
-pub(crate) const PATHS: [(&str, &str); 19] = [
+pub(crate) const PATHS: [(&str, &str); 22] = [
     (OVERVIEW, "GET"),
+    (REQUESTS, "GET"),
+    (REQUEST, "GET"),
+    (REQUEST, "POST"),
     (APPLICATIONS, "GET"),
     (APPLICATION, "GET"),
     (APPLICATION, "POST"),
@@ -52,6 +56,8 @@ pub(crate) const PATHS: [(&str, &str); 19] = [
 pub(crate) fn routes() -> Router<Web> {
     Router::new()
         .route(OVERVIEW, get(overview::show))
+        .route(REQUESTS, get(requests::list))
+        .route(REQUEST, get(requests::show).post(requests::decide))
         .route(APPLICATIONS, get(applications::list))
         .route(APPLICATION, get(applications::show).post(applications::change))
         .route(PEOPLE, get(people::list))

@@ -2,15 +2,19 @@
 
 use askama::Template;
 use domain::Timestamp;
+use domain::review::ReviewState;
 use service::overview::{Backlog, COUNTED_MAX, Overview};
 use web::pages::{Area, Lang, Moment, Shell, filters};
 use web::{OperatorPerson, PageAnswer, role};
 
 use super::frame::{Badge, Frame, Section, href};
-use super::paths::{APPLICATIONS, PEOPLE, WEBHOOKS};
+use super::paths::{APPLICATIONS, PEOPLE, REQUESTS, WEBHOOKS};
 
 /// A heartbeat older than this is late, in milliseconds: two and a half heartbeats.
 const LATE_MS: i64 = 12_500;
+
+/// How far pending requests are counted.
+const PENDING_COUNTED: i64 = 50;
 
 /// A node in the table.
 struct NodeRow {
@@ -54,16 +58,29 @@ pub(super) async fn show(operator: OperatorPerson<role::Read>) -> PageAnswer {
     let (lang, now) = (visitor.lang(), visitor.now());
     let service = visitor.web().service();
     let overview = service.overview().await?;
+    let pending = service.review_requests(ReviewState::Pending, PENDING_COUNTED, None).await?;
+    let pending = (pending.items.len(), pending.next.is_some());
     visitor.page(&OverviewPage {
         shell: visitor.shell(Area::Operator),
         frame: Frame::new(&operator, Section::Overview),
         t: texts(lang),
-        figures: figures(&overview, lang),
+        figures: figures(&overview, pending, lang),
         nodes: nodes(&overview, service.node().as_str(), now, lang),
     })
 }
 
-fn figures(overview: &Overview, lang: Lang) -> Vec<Figure> {
+/// The requests that wait for a decision: how many there are, and whether there are more.
+fn requests((count, has_more): (usize, bool), lang: Lang) -> Figure {
+    Figure {
+        number: if has_more { format!("{count}+") } else { count.to_string() },
+        label: lang.pick("결정할 요청", "Requests to decide"),
+        about: lang.pick("조직 인증과 애플리케이션의 권한", "Verifications, and scopes of applications"),
+        href: Some(REQUESTS.to_owned()),
+        needs_a_look: count > 0,
+    }
+}
+
+fn figures(overview: &Overview, pending: (usize, bool), lang: Lang) -> Vec<Figure> {
     let figure = |what: Backlog| {
         let (label, about) = words(what, lang);
         let count = overview.count(what);
@@ -76,7 +93,7 @@ fn figures(overview: &Overview, lang: Lang) -> Vec<Figure> {
             needs_a_look: count > 0 && matches!(what, Backlog::WebhooksInTrouble | Backlog::LostEvents),
         }
     };
-    [
+    let counted = [
         Backlog::WebhooksInTrouble,
         Backlog::WaitingDeliveries,
         Backlog::LostEvents,
@@ -85,10 +102,8 @@ fn figures(overview: &Overview, lang: Lang) -> Vec<Figure> {
         Backlog::DisabledApplications,
         Backlog::RestorableApplications,
         Backlog::BarredChannels,
-    ]
-    .into_iter()
-    .map(figure)
-    .collect()
+    ];
+    std::iter::once(requests(pending, lang)).chain(counted.into_iter().map(figure)).collect()
 }
 
 /// Where the counted things are listed.

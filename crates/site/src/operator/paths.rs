@@ -1,6 +1,8 @@
 //! The addresses of the operator pages.
 
 pub(super) const OVERVIEW: &str = "/operator";
+pub(super) const REQUESTS: &str = "/operator/requests";
+pub(super) const REQUEST: &str = "/operator/requests/{requestId}";
 pub(super) const APPLICATIONS: &str = "/operator/applications";
 pub(super) const APPLICATION: &str = "/operator/applications/{clientId}";
 pub(super) const PEOPLE: &str = "/operator/people";

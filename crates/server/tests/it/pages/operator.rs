@@ -50,6 +50,8 @@ async fn get(browser: &mut Browser, path: &str) -> Response {
 fn pages(key_id: &str) -> Vec<(String, &'static str)> {
     let read = [
         "/operator",
+        "/operator/requests",
+        "/operator/requests?state=refused",
         "/operator/applications",
         "/operator/applications?state=disabled",
         "/operator/applications?state=restorable",
@@ -100,6 +102,7 @@ async fn each_page_is_seen_with_its_role_and_is_missing_for_others() {
             assert_guarded(&browser.open(&path).await);
         }
         for missing in [
+            "/operator/requests/missing",
             "/operator/applications/missing",
             "/operator/people/missing",
             "/operator/organizations/missing",
