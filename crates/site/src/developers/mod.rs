@@ -1,8 +1,8 @@
 //! `/developers`: applications and organizations of a signed-in person.
 //!
 //! A page about an application gets it from [`access::application`], which checks the person's role. Its
-//! struct has a [`frame::AppFrame`], and its template extends `site/developers/frame.html`. A further tab is a
-//! variant of [`frame::AppTab`] and a line in its table.
+//! struct has a [`frame::AppFrame`], and its template extends `site/developers/frame.html`. A further tab is
+//! a variant of [`frame::AppTab`] and a line in its table.
 
 mod access;
 mod fate;
