@@ -387,3 +387,51 @@ async fn lists_go_on_page_by_page() {
     })
     .await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_is_decided_once_with_effect_at_once() {
+    both(Setup::default(), |world| async move {
+        Fixture::set_up(&world).await;
+        let games = "/platform/v1/organizations/games";
+        let put = async |path: String, body: Value| {
+            world.operator(Request::put(path).json(&body)).await.content();
+        };
+        put(games.to_owned(), json!({ "organizationName": "게임즈" })).await;
+        put(format!("{games}/members/haneul"), json!({ "role": "admin" })).await;
+        let body = json!({
+            "channelId": "haneul", "kind": "organization", "organizationId": "games", "message": HOSTILE,
+        });
+        let asked = world.operator(Request::post("/platform/v1/review-requests").json(&body)).await.content();
+        let path = format!("/operator/requests/{}", asked["requestId"].as_str().expect("an id"));
+        let mut browser = operator(&world, "write").await;
+        assert!(browser.open("/operator").await.response.text().contains("결정할 요청"));
+        assert_eq!(browser.open("/operator/requests").await.link("<bdi>게임즈</bdi>"), path);
+        let page = browser.open(&path).await;
+        let html = page.response.text();
+        assert!(!html.contains("<script>") && html.contains("&#60;script&#62;"), "{html}");
+        let (mut approve, refuse) = (act(&page, "approve"), act(&page, "refuse"));
+        approve.fields.push(("note".to_owned(), "확인했습니다.".to_owned()));
+        for form in [approve.clone().without("csrf"), approve.clone().fill("csrf", "x")] {
+            assert_eq!(browser.submit(&form).await.response.status, 400);
+        }
+        set_role(&world, Some("read")).await;
+        assert_eq!(browser.submit(&approve).await.response.status, 403);
+        set_role(&world, None).await;
+        assert_eq!(browser.submit(&approve).await.response.status, 404);
+        set_role(&world, Some("write")).await;
+        assert_eq!(browser.submit(&approve).await.location(), "/operator/requests");
+        let shown = world.operator(Request::get("/platform/v1/organizations")).await.content();
+        let shown =
+            shown["data"].as_array().expect("a list").iter().find(|one| one["organizationId"] == "games");
+        assert_eq!(shown.expect("the organization")["verified"], true);
+        assert_eq!(browser.submit(&refuse).await.response.status, 400);
+        let decided = browser.open(&path).await;
+        assert!(decided.response.text().contains("확인했습니다."), "{}", decided.response.text());
+        let list =
+            world.operator(Request::get("/platform/v1/review-requests?state=approved")).await.content();
+        assert_eq!(list["data"][0]["decidedBy"], "gaon");
+        let entries = log(&world, "subject=games&actor=gaon").await;
+        assert_eq!(entries[0]["actor"]["kind"], "person");
+    })
+    .await;
+}
