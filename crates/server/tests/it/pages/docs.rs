@@ -42,7 +42,7 @@ fn is_english(text: &str) -> bool {
     let is_word = |word: &&str| word.len() > 1 && word.chars().all(|c| c.is_ascii_lowercase());
     let words: Vec<&str> =
         text.split(' ').map(|word| word.trim_matches([',', '.', ':', ';', '(', ')'])).collect();
-    words.windows(3).any(|three| three.iter().all(|word| is_word(word)))
+    words.windows(3).any(|three| three.iter().all(is_word))
 }
 
 #[tokio::test(flavor = "multi_thread")]
