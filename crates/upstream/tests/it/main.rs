@@ -73,7 +73,9 @@ async fn a_right_provider_tells_who_came() {
 #[tokio::test]
 async fn an_address_counts_only_if_the_provider_has_verified_it() {
     let (server, provider) = world().await;
-    for (verified, counts) in [(json!(true), true), (json!(false), false)] {
+    for (verified, counts) in
+        [(json!(true), true), (json!(false), false), (json!("true"), false), (json!(null), false)]
+    {
         server.set_claims(json!({ "sub": "1", "name": "a", "email": "a@b.co", "email_verified": verified }));
         let identity = sign_in(&server, &provider, now()).await.unwrap();
         assert_eq!(identity.email.is_some(), counts, "{verified}");
