@@ -11,7 +11,7 @@ CREATE TABLE upstream_flows (
 );
 CREATE INDEX upstream_flows_expiry ON upstream_flows (expires_at);
 
--- Whom a provider knows as whom. provider: its name when they were linked, for the page of the account.
+-- People at a provider, and their channels here. provider: its name when they were linked, for the page of the account.
 CREATE TABLE upstream_identities (
     issuer       TEXT NOT NULL,
     subject      TEXT NOT NULL,

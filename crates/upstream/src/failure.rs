@@ -1,9 +1,9 @@
-//! Why a provider did not tell who somebody is.
+//! Why a sign-in at a provider failed.
 
 use crate::calls::HttpFailure;
 use crate::outcome::Outcome;
 
-/// Why a provider did not tell who somebody is. The text is for the log. It has no secret and no code.
+/// Why a sign-in at a provider failed. The text is for the log. It has no secret and no code.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
     /// It cannot be reached, or answers with an error.

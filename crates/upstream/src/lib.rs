@@ -8,7 +8,7 @@
 //! | `calls` | requests to a provider, with limits on every wait and answer |
 //! | `metadata` | the discovery document and the keys of a provider |
 //! | `provider` | a provider: where a sign-in begins, and who came back |
-//! | `failure` | why a provider did not tell who somebody is |
+//! | `failure` | why a sign-in at a provider failed |
 //! | `id_token` | the checks of an ID token |
 //! | `outcome` | how sign-ins end, with counters |
 //! | `check` | `stagedoor upstream check` |

@@ -394,7 +394,7 @@ impl Provider {
             Ok(_) => {
                 tracing::warn!(
                     provider = self.settings().name,
-                    "the claims of a provider are about somebody else"
+                    "the claims of a provider are about another person"
                 );
                 Map::new()
             }

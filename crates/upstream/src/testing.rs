@@ -86,7 +86,7 @@ pub enum Wrong {
     Down,
     /// Every answer is HTML.
     Html,
-    /// The claims for the name are about somebody else.
+    /// The claims for the name are about another person.
     OtherUserInfo,
 }
 

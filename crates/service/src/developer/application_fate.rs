@@ -69,7 +69,7 @@ impl Service {
             let now = work.now();
             let owned = lock_owned(work, &person, &id, MemberRole::Admin).await?;
             let application = &owned.life.application;
-            // A name may hold characters that nobody can type.
+            // A name may hold characters that cannot be typed.
             if application.name != name && application.client_id.as_str() != name {
                 return Err(Error::from(Invalid::new("name", Rule::SameName)));
             }

@@ -64,7 +64,7 @@ impl Service {
         .await
     }
 
-    /// Withdraws a pending request. Whoever could make it may do so.
+    /// Withdraws a pending request. It needs the role that making the request needs.
     ///
     /// # Errors
     /// [`Refusal::NotFound`] when the request is not the person's; `Invalid` naming `requestId` when it is

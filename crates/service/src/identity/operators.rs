@@ -17,7 +17,7 @@ impl Service {
     /// Gives the person of a channel an operator role, with effect on the next request.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`] when the channel does not exist, or nobody signs in to it.
+    /// [`Refusal::NotFound`] when the channel does not exist, or has no person who signs in.
     pub async fn put_operator_role(&self, channel: &ChannelId, role: OperatorRole) -> Result<(), Error> {
         let channel = channel.clone();
         self.write(async move |work: &mut Work<'_>| {

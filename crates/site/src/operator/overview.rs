@@ -32,7 +32,7 @@ struct Figure {
     label: &'static str,
     about: &'static str,
     href: Option<String>,
-    /// Whether somebody should look.
+    /// Whether an operator should look at it.
     needs_a_look: bool,
 }
 

@@ -67,10 +67,10 @@ async fn found(
         (_, _, true) => service.list_channels(ChannelFilter::All, PAGE_SIZE, next).await,
         (_, "login", _) => service.list_channels(ChannelFilter::Login(text), PAGE_SIZE, next).await,
         (_, "id", _) => {
-            let Ok(id) = ChannelId::parse("channelId", &text) else { return Ok(nobody()) };
+            let Ok(id) = ChannelId::parse("channelId", &text) else { return Ok(empty_page()) };
             match service.channel_details(&id).await {
                 Ok(details) => Ok(ChannelPage { channels: vec![details], next: None }),
-                Err(error) if matches!(error.refusal(), Refusal::NotFound(_)) => Ok(nobody()),
+                Err(error) if matches!(error.refusal(), Refusal::NotFound(_)) => Ok(empty_page()),
                 Err(error) => Err(error),
             }
         }
@@ -78,7 +78,7 @@ async fn found(
     }
 }
 
-const fn nobody() -> ChannelPage {
+const fn empty_page() -> ChannelPage {
     ChannelPage { channels: Vec::new(), next: None }
 }
 
@@ -220,7 +220,7 @@ async fn detail<R>(operator: &OperatorPerson<R>, id: &ChannelId) -> Result<Detai
         ));
         links.push((href(AUDIT, &[("actor", id.as_str())]), lang.pick("이 사람이 한 일", "What they did")));
     }
-    // Nobody changes the account of a higher role.
+    // An operator does not change the account of a higher role.
     let may_change = operator.role >= OperatorRole::Write && Some(operator.role) >= channel.operator_role;
     Ok(Detail {
         section: Section::People,

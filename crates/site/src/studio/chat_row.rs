@@ -13,7 +13,7 @@ pub(crate) struct ChatRow<'a> {
     pub id: &'a str,
     /// The author's channel.
     pub sender: &'a str,
-    /// The author's name. Untrusted; `None` for somebody who is gone.
+    /// The author's name. Untrusted; `None` for a deleted account.
     pub name: Option<&'a str>,
     /// The author's role.
     pub role: Option<&'static str>,

@@ -279,12 +279,12 @@ async fn an_invitation_names_a_login_and_is_used_up_by_its_person() {
         tx.put_person(&b, "login-b", "hash").await?;
         tx.put_invitation(&id, "login-b", MemberRole::Viewer, at(5)).await?;
         tx.put_invitation(&id, "login-b", MemberRole::Developer, at(6)).await?;
-        tx.put_invitation(&id, "nobody", MemberRole::Viewer, at(3)).await?;
+        tx.put_invitation(&id, "unknown", MemberRole::Viewer, at(3)).await?;
         let listed = tx.invitations(&id, at(0)).await?;
         let listed: Vec<_> =
             listed.iter().map(|one| (one.login.as_str(), one.role, one.created_at)).collect();
         let developer = ("login-b", MemberRole::Developer, at(6));
-        assert_eq!(listed, [developer, ("nobody", MemberRole::Viewer, at(3))]);
+        assert_eq!(listed, [developer, ("unknown", MemberRole::Viewer, at(3))]);
         assert_eq!((tx.invitations(&id, at(3)).await?.len(), tx.invitation_count(&id).await?), (1, 2));
         let [received] = tx.invitations_of_person(&b, at(0)).await?.try_into().unwrap();
         assert_eq!((received.organization_id, received.role), (games(), MemberRole::Developer));
@@ -299,8 +299,8 @@ async fn an_invitation_names_a_login_and_is_used_up_by_its_person() {
         assert_eq!(tx.invitation_count(&id).await?, 1);
         tx.delete_expired_invitations(&id, at(3)).await?;
         assert_eq!(tx.invitation_count(&id).await?, 0);
-        tx.put_invitation(&id, "nobody", MemberRole::Viewer, at(3)).await?;
-        tx.delete_invitation(&id, "nobody").await?;
+        tx.put_invitation(&id, "unknown", MemberRole::Viewer, at(3)).await?;
+        tx.delete_invitation(&id, "unknown").await?;
         assert_eq!(tx.invitation_count(&id).await?, 0);
         Ok(())
     })

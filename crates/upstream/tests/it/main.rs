@@ -93,7 +93,7 @@ async fn further_claims_are_asked_for_and_must_be_about_the_same_person() {
 }
 
 #[tokio::test]
-async fn a_wrong_answer_signs_nobody_in() {
+async fn a_wrong_answer_is_no_sign_in() {
     for (wrong, outcome, text) in [
         (Wrong::Issuer, Outcome::Invalid, "issuer"),
         (Wrong::Audience, Outcome::Invalid, "audience"),

@@ -99,7 +99,7 @@ async fn a_use_is_written_once_an_hour_and_its_words_are_text() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_signs_the_browser_of_another_out() {
+async fn browsers_of_others_cannot_be_signed_out() {
     both(Setup::default(), |world| async move {
         let Fixture { streamer, viewer, .. } = Fixture::set_up(&world).await;
         let mut owner = signed_in(&world, &streamer).await;

@@ -319,7 +319,7 @@ async fn an_unused_application_counts_its_days_down() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_sees_or_changes_what_is_not_theirs() {
+async fn applications_and_organizations_of_others_do_not_exist() {
     both(Setup::default(), |world| async move {
         let (developer, other) = (world.person("dev").create().await, world.person("byeol").create().await);
         let mut owner = signed_in(&world, &developer).await;
@@ -381,9 +381,9 @@ async fn a_role_in_an_organization_is_a_role_over_its_applications() {
         let invite =
             with(form(&owner.open(&path).await, &format!("{path}/invitations")), "login", &member.login);
         owner.submit(&with(invite.clone(), "role", "viewer")).await.location();
-        // The page says the same about a login that nobody has.
-        let nobody = owner.submit(&with(with(invite, "login", "nobody-at-all"), "role", "viewer")).await;
-        assert_eq!(nobody.location(), path);
+        // The page says the same about an unknown login.
+        let unknown = owner.submit(&with(with(invite, "login", "unknown-login"), "role", "viewer")).await;
+        assert_eq!(unknown.location(), path);
         let mut browser = signed_in(&world, &member).await;
         assert_eq!(status(&mut browser, &path).await, 404, "an invitation gives no right");
         let accept = form(&browser.open("/developers").await, &format!("{path}/invitation"));

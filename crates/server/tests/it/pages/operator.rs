@@ -283,7 +283,7 @@ async fn a_key_is_shown_once_and_revoked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_changes_the_account_of_a_higher_role() {
+async fn accounts_of_a_higher_role_cannot_be_changed() {
     both(Setup::default(), |world| async move {
         world.person("byeol").create().await;
         let path = "/platform/v1/channels/byeol/operator-role";

@@ -152,7 +152,7 @@ async fn a_sign_in_ends_once_in_its_browser_in_time() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_wrong_provider_signs_nobody_in_and_leaves_the_others_alone() {
+async fn a_wrong_provider_signs_no_person_in_and_does_not_affect_others() {
     let (providers, setup) = Providers::start("").await;
     both(setup, move |world| {
         let providers = providers.clone();

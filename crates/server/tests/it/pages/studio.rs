@@ -59,10 +59,10 @@ async fn restricted(world: &World, token: &str) -> Vec<Value> {
 async fn every_page_is_for_the_person_who_is_signed_in() {
     both(Setup::default(), |world| async move {
         let Fixture { streamer, .. } = Fixture::set_up(&world).await;
-        let mut nobody = world.browser();
+        let mut signed_out = world.browser();
         let mut browser = signed_in(&world, &streamer).await;
         for (path, name) in PAGES {
-            assert!(nobody.open(path).await.location().starts_with("/sign-in?next=%2Fstudio"), "{path}");
+            assert!(signed_out.open(path).await.location().starts_with("/sign-in?next=%2Fstudio"), "{path}");
             let page = browser.open(path).await;
             assert_guarded(&page);
             let here = format!("<a href=\"{path}\" aria-current=\"page\">{name}</a>");
@@ -305,7 +305,7 @@ async fn a_streamer_gives_roles_and_takes_them_back() {
         let page = browser.open("/studio/managers").await;
         assert_shows(&page, "채팅 매니저");
         let remove = form_to(&page, "/studio/managers/remove");
-        // A role of somebody gives no power over another channel.
+        // A manager's role gives no power over another channel.
         let mut stranger = signed_in(&world, &viewer).await;
         let token = SecretHash::of(stranger.cookie("stagedoor_browser").expect("a cookie"));
         let proof = SecretHash::of(&format!("{}\nform\n{}", token.as_str(), remove.action));

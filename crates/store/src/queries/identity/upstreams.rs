@@ -1,4 +1,4 @@
-//! Sign-ins at the operator's providers: those under way, and whom a provider knows as whom.
+//! Sign-ins at the operator's providers: those under way, and people at a provider with their channels.
 
 use domain::secret::SecretHash;
 use domain::{ChannelId, Timestamp};
