@@ -1,7 +1,7 @@
 'use strict';
 // What people do over several pages, with and without JavaScript: a developer registers an application, another person
-// allows it, a bot runs with it, the person withdraws, the developer rotates its secret, deletes and restores it; a person
-// makes an account, forgets its password, signs out and deletes it.
+// allows it, a bot runs with it, the developer ends a session of the bot, the person withdraws, the developer rotates its
+// secret, deletes and restores it; a person makes an account, forgets its password, signs out and deletes it.
 const assert = require('node:assert/strict');
 const { createServer } = require('node:http');
 const { mkdtempSync, rmSync } = require('node:fs');
@@ -93,12 +93,26 @@ async function bot(accessToken) {
   const { url } = await w.get('/open/v1/sessions/auth', headers);
   const inbox = new Inbox();
   const socket = io.connect(url, { reconnection: false, 'force new connection': true, transports: ['websocket'] });
+  socket.on('disconnect', () => inbox.push('closed', {}));
   socket.on('SYSTEM', (text) => inbox.push('SYSTEM', JSON.parse(text)));
   socket.on('CHAT', (text) => inbox.push('CHAT', JSON.parse(text)));
   const { sessionKey } = (await inbox.system('connected')).data;
   await w.post('/open/v1/sessions/events/subscribe/chat', headers, { sessionKey });
   await inbox.system('subscribed', 'CHAT');
-  return { socket, inbox };
+  return { socket, inbox, sessionKey };
+}
+
+/** The developer sees the session of the bot, and ends it: the bot sees the end. */
+async function endSession(page, application, { inbox, sessionKey }) {
+  const sessions = `/developers/applications/${application.clientId}/sessions`;
+  await page.goto(`${BASE}${sessions}`);
+  const row = page.locator('tr', { hasText: sessionKey });
+  await Promise.all([page.waitForEvent('load'), row.locator('a').first().click()]);
+  await page.locator('td', { hasText: viewer.channelId }).waitFor();
+  await submit(page);
+  assert.equal(new URL(page.url()).pathname, sessions);
+  await page.locator('code', { hasText: 'evicted' }).waitFor();
+  await inbox.event('closed');
 }
 
 async function withdraw(page, application) {
@@ -148,6 +162,7 @@ async function lifeOfAnApplication(browser, redirect, options) {
   const person = await browser.newContext({ locale: 'en-US', ...options });
   const page = await person.newPage();
   const tokens = await allow(page, application);
+  await endSession(developer.page, application, await bot(tokens.accessToken));
   const { socket, inbox } = await bot(tokens.accessToken);
   await api('POST', 'trigger/chat', { channel: viewer.channelId, message: 'hello, bot' });
   assert.equal((await inbox.event('CHAT')).content, 'hello, bot');

@@ -245,9 +245,11 @@ impl Gateway {
         session.map(|session| session.silence()).is_some()
     }
 
-    /// The transport of a session; `None` if it is not connected to this node.
-    pub async fn transport(&self, key: &SessionKey) -> Option<Transport> {
-        self.0.shards.session(key).await?.transport()
+    /// The transport of a session, and the time since its client's last sign of life; `None` if it is not
+    /// connected to this node.
+    pub async fn connection(&self, key: &SessionKey) -> Option<(Transport, Duration)> {
+        let session = self.0.shards.session(key).await?;
+        Some((session.transport()?, session.silent_for()))
     }
 
     /// Number of open sockets: those of sessions, and those before or after a session.

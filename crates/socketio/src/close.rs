@@ -65,7 +65,7 @@ close_reasons! {
     NodeDead, "node_dead", 1001, "The node that owned the session was found dead; another node closed its record.";
     Gap, "gap", 1013, "Events may have been lost between nodes; the session is ended rather than skipped.";
     OverLimit, "over_limit", 1008, "The caller already has as many connected sessions as allowed.";
-    Evicted, "evicted", 1008, "An operator or the console ended the session.";
+    Evicted, "evicted", 1008, "An operator, a developer of the application or the console ended the session.";
     Revoked, "revoked", 1008, "The application or user behind the session is gone or barred.";
     InternalError, "internal_error", 1011, "The service failed; the log says where.";
 }

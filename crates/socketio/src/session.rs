@@ -114,6 +114,19 @@ impl Session {
         matches!(self.root, Root::Joined)
     }
 
+    /// The time of the client's last sign of life: a packet in revisions 2 and 3, a pong in revision 4.
+    /// Before any, the time at which the session opened.
+    #[must_use]
+    pub fn last_heard(&self) -> Millis {
+        let (interval, timeout) =
+            (Millis::from(self.timing.ping_interval_ms), Millis::from(self.timing.ping_timeout_ms));
+        match self.heartbeat {
+            Heartbeat::ClientPings { last_packet } => last_packet,
+            Heartbeat::PingDue { at } => at.saturating_sub(interval),
+            Heartbeat::PongDue { until } => until.saturating_sub(timeout + interval),
+        }
+    }
+
     /// The latest time of the next call of [`Session::on_tick`]. Any packet may make it earlier or later.
     #[must_use]
     pub fn deadline(&self) -> Millis {

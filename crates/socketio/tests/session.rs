@@ -328,3 +328,19 @@ fn binary_messages_and_websocket_pings_count_as_packets() {
     // They do not extend the deadline of Engine.IO.
     assert_eq!(peer.session.deadline(), START + 85_000);
 }
+
+#[test]
+fn the_last_sign_of_life_is_a_packet_or_the_answer_to_a_ping() {
+    let mut peer = Peer::connected(Revision::V3);
+    assert_eq!(peer.session.last_heard(), START);
+    assert_eq!(peer.packet(START + 7, "2"), Ok(Signal::Nothing));
+    assert_eq!(peer.session.last_heard(), START + 7);
+
+    let mut peer = Peer::connected(Revision::V4);
+    let due = peer.session.deadline();
+    assert_eq!(peer.session.last_heard(), START);
+    peer.tick(due).expect("a ping");
+    assert_eq!(peer.session.last_heard(), START, "the ping is not answered");
+    assert_eq!(peer.packet(due + 30, "3"), Ok(Signal::Nothing));
+    assert_eq!(peer.session.last_heard(), due + 30);
+}

@@ -83,6 +83,11 @@ pub const MIGRATIONS: &[Migration] = &[
     Migration { version: 27, name: "audit_log", sql: include_str!("../migrations/0027_audit_log.sql") },
     Migration { version: 28, name: "operators", sql: include_str!("../migrations/0028_operators.sql") },
     Migration { version: 29, name: "upstream", sql: include_str!("../migrations/0029_upstream.sql") },
+    Migration {
+        version: 32,
+        name: "connected_sessions",
+        sql: include_str!("../migrations/0032_connected_sessions.sql"),
+    },
 ];
 
 /// The applied migrations. `applied_at` (epoch ms) is by the engine's clock, for operators alone.

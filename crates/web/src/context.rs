@@ -52,8 +52,17 @@ pub trait NodeInfo: Send + Sync {
     /// All metrics of the node, in the text format of Prometheus. `traffic` is the metrics of this HTTP side.
     fn metrics(&self, traffic: TrafficFigures) -> BoxFuture<'_, String>;
 
-    /// How a session is connected to this node: `websocket` or `polling`; `None` if it is not.
-    fn transport<'a>(&'a self, session: &'a SessionKey) -> BoxFuture<'a, Option<&'static str>>;
+    /// How a session is connected to this node; `None` if it is not.
+    fn connection<'a>(&'a self, session: &'a SessionKey) -> BoxFuture<'a, Option<Connection>>;
+}
+
+/// The connection of a session to this node.
+#[derive(Clone, Copy, Debug)]
+pub struct Connection {
+    /// `websocket` or `polling`.
+    pub transport: &'static str,
+    /// The time since the client's last sign of life, a packet or the answer to a ping.
+    pub silent_for: Duration,
 }
 
 /// A boxed future.
@@ -122,7 +131,7 @@ impl Web {
     }
 
     /// The node.
-    pub(crate) fn node(&self) -> &dyn NodeInfo {
+    pub fn node(&self) -> &dyn NodeInfo {
         &*self.0.node
     }
 

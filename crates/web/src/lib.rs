@@ -48,7 +48,7 @@ pub use auth::try_password;
 pub use axum::Router;
 pub use axum::body::Body;
 pub use brand::{Brand, LOGO_BYTES_MAX, Logo};
-pub use context::{BoxFuture, Config, NodeInfo, SignInProvider, Web};
+pub use context::{BoxFuture, Config, Connection, NodeInfo, SignInProvider, Web};
 pub use contract::Security;
 pub use cookies::sign_in_cookie;
 pub use envelope::Failure;

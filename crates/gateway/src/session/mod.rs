@@ -14,6 +14,7 @@ mod tap;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context as TaskContext, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use domain::secret::SecretHash;
@@ -192,6 +193,12 @@ impl Session {
     /// session keeps its transport after its end.
     pub(crate) fn transport(&self) -> Option<Transport> {
         self.lock().io.link().transport()
+    }
+
+    /// How long ago the client gave its last sign of life, a packet or the answer to a ping.
+    pub(crate) fn silent_for(&self) -> Duration {
+        let now = self.context.now_ms();
+        Duration::from_millis(now.saturating_sub(self.lock().last_heard()))
     }
 }
 

@@ -67,6 +67,11 @@ impl State {
         Self { io, protocol }
     }
 
+    /// The time of the client's last sign of life.
+    pub(super) fn last_heard(&self) -> Millis {
+        self.protocol.last_heard()
+    }
+
     /// Queues SYSTEM `connected` if the client is connected, and marks that for the shard.
     pub(super) fn introduce(&mut self, call: Call<'_>) {
         if self.protocol.is_connected() {

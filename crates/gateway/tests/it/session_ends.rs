@@ -28,9 +28,9 @@ async fn a_panic_in_one_session_ends_that_session_only() {
 async fn a_session_without_a_shard_ends() {
     let world = World::with(|config| config.shards = 1).await;
     let (_client, key) = world.address.session(&world.client_url().await).await;
-    assert!(world.gateway.transport(&key).await.is_some());
+    assert!(world.gateway.connection(&key).await.is_some());
     world.stop();
-    eventually("the shard has ended", async || world.gateway.transport(&key).await.is_none()).await;
+    eventually("the shard has ended", async || world.gateway.connection(&key).await.is_none()).await;
     let (mut late, _) = world.address.session(&world.client_url().await).await;
     assert_eq!(late.closed().await, (1011, "internal_error".into()));
     eventually("its slot is free", async || world.connected().await == 1).await;
@@ -133,11 +133,11 @@ async fn shards_end_with_the_gateway_loop() {
         sessions.push(world.address.session(&world.client_url().await).await);
     }
     for (_, key) in &sessions {
-        assert!(world.gateway.transport(key).await.is_some());
+        assert!(world.gateway.connection(key).await.is_some());
     }
     world.running.abort();
     for (_, key) in &sessions {
-        eventually("its shard is gone", async || world.gateway.transport(key).await.is_none()).await;
+        eventually("its shard is gone", async || world.gateway.connection(key).await.is_none()).await;
     }
 }
 

@@ -17,7 +17,9 @@ use gateway::{CloseReason, Gateway, Transport};
 use jobs::webhooks::{DELAY_BOUNDS_MS, WebhookMetrics};
 use service::Service;
 use upstream::Upstreams;
-use web::{BoxFuture, DURATION_BOUNDS_US, FailureFigures, NodeInfo, STATUS_CLASSES, TrafficFigures};
+use web::{
+    BoxFuture, Connection, DURATION_BOUNDS_US, FailureFigures, NodeInfo, STATUS_CLASSES, TrafficFigures,
+};
 
 use families::*;
 use process::Process;
@@ -62,8 +64,11 @@ impl NodeInfo for NodeMetrics {
         })
     }
 
-    fn transport<'a>(&'a self, session: &'a SessionKey) -> BoxFuture<'a, Option<&'static str>> {
-        Box::pin(async { self.gateway.as_ref()?.transport(session).await.map(Transport::name) })
+    fn connection<'a>(&'a self, session: &'a SessionKey) -> BoxFuture<'a, Option<Connection>> {
+        Box::pin(async {
+            let (transport, silent_for) = self.gateway.as_ref()?.connection(session).await?;
+            Some(Connection { transport: transport.name(), silent_for })
+        })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use domain::member::MemberRole;
 use domain::refusal::Resource;
-use domain::{ClientId, OrganizationId, Refusal};
+use domain::{ClientId, Invalid, OrganizationId, Refusal, Rule};
 use service::organization_members::Membership;
 use service::owned_applications::DeveloperApplication;
 use web::{Failure, Person};
@@ -60,4 +60,9 @@ pub(super) fn client_id_of(text: &str) -> Result<ClientId, Refusal> {
 
 pub(super) fn organization_id_of(text: &str) -> Result<OrganizationId, Refusal> {
     OrganizationId::parse("organizationId", text).map_err(|_| Refusal::NotFound(Resource::Organization))
+}
+
+/// Whether the cursor of a list is refused. One of another person or of an older key begins again.
+pub(super) fn is_cursor(refusal: &Refusal) -> bool {
+    matches!(refusal, Refusal::Invalid(Invalid { rule: Rule::Cursor, .. }))
 }

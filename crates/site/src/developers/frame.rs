@@ -19,16 +19,19 @@ pub(crate) enum AppTab {
     Scopes,
     /// How it proves who it is.
     Secrets,
+    /// Its sockets.
+    Sessions,
     /// Disable, hand over, delete.
     Manage,
 }
 
 /// Each tab: the end of its path, its words, and the role that sees it.
-const TABS: [(AppTab, &str, &str, &str, MemberRole); 5] = [
+const TABS: [(AppTab, &str, &str, &str, MemberRole); 6] = [
     (AppTab::Overview, "", "개요", "Overview", MemberRole::Viewer),
     (AppTab::Settings, "/settings", "설정", "Settings", MemberRole::Developer),
     (AppTab::Scopes, "/scopes", "권한", "Scopes", MemberRole::Developer),
     (AppTab::Secrets, "/secrets", "시크릿", "Secrets", MemberRole::Developer),
+    (AppTab::Sessions, "/sessions", "세션", "Sessions", MemberRole::Viewer),
     (AppTab::Manage, "/manage", "관리", "Manage", MemberRole::Developer),
 ];
 

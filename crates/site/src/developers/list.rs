@@ -1,13 +1,12 @@
 //! `/developers`: the applications and organizations of a person.
 
 use askama::Template;
-use domain::Invalid;
-use domain::Rule;
 use service::organization_members::Membership;
 use service::owned_applications::PersonApplication;
 use web::pages::{AppFace, Area, Lang, Moment, Shell, filters};
 use web::{FormTarget, PageAnswer, Person, Visitor};
 
+use super::access::is_cursor;
 use super::frame::{address, role_name};
 use super::paths::{DEVELOPERS, NEW_ORGANIZATION, REGISTER};
 use super::state::AppState;
@@ -95,10 +94,6 @@ pub(crate) async fn show(person: Person) -> PageAnswer {
         first: (!is_first).then(|| DEVELOPERS.to_owned()),
         next: found.next.map(|next| format!("{DEVELOPERS}?next={next}")),
     })
-}
-
-fn is_cursor(refusal: &domain::Refusal) -> bool {
-    matches!(refusal, domain::Refusal::Invalid(Invalid { rule: Rule::Cursor, .. }))
 }
 
 fn app_line<'a>(visitor: &Visitor, item: &'a PersonApplication) -> AppLine<'a> {

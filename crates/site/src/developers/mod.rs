@@ -5,6 +5,7 @@
 //! a variant of [`frame::AppTab`] and a line in its table.
 
 mod access;
+mod close_words;
 mod fate;
 mod frame;
 mod list;
@@ -14,6 +15,10 @@ mod paths;
 mod register;
 mod scopes;
 mod secrets;
+mod session;
+mod session_face;
+mod session_texts;
+mod sessions;
 mod settings;
 mod state;
 
@@ -39,6 +44,9 @@ pub(crate) const PATHS: &[(&str, &str)] = &[
     (SECRETS, "POST"),
     (SECRET, "GET"),
     (SECRET, "POST"),
+    (APP_SESSIONS, "GET"),
+    (APP_SESSION, "GET"),
+    (APP_SESSION, "POST"),
     (MANAGE, "GET"),
     (DISABLED, "POST"),
     (OWNER, "POST"),
@@ -67,6 +75,8 @@ pub(crate) fn routes() -> Router<Web> {
         .route(REQUEST, post(scopes::withdraw))
         .route(SECRETS, get(secrets::show).post(secrets::add))
         .route(SECRET, get(secrets::show_one).post(secrets::change))
+        .route(APP_SESSIONS, get(sessions::show))
+        .route(APP_SESSION, get(session::show).post(session::end))
         .route(MANAGE, get(fate::show))
         .route(DISABLED, post(fate::switch))
         .route(OWNER, post(fate::hand_over))

@@ -70,6 +70,24 @@ async fn a_list_matches_every_filter_newest_first_and_continues_after_a_key() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_connected_sessions_of_many_owners_are_counted_at_once() {
+    in_seeded(async move |tx: &mut Tx| {
+        fill(tx).await?;
+        let owners = [of_client("app"), of_user("app", "a"), of_user("other", "a"), of_user("app", "b")];
+        let mut counted: Vec<_> = owners.iter().map(SessionOwner::counted_as).collect();
+        // More than one statement takes.
+        counted.extend((0..20).map(|n| of_client(&format!("missing-{n}")).counted_as()));
+        let counts = tx.counts_connected(&counted).await?;
+        let counts: std::collections::BTreeMap<_, _> = counts.into_iter().collect();
+        let expected = [("client:app", 1), ("user:a", 2), ("user:b", 1)];
+        assert_eq!(counts, expected.map(|(owner, count)| (owner.to_owned(), count)).into());
+        assert!(tx.counts_connected(&[]).await?.is_empty());
+        Ok(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn details_have_owner_node_times_and_close_reason() {
     in_seeded(async move |tx: &mut Tx| {
         fill(tx).await?;

@@ -57,6 +57,8 @@ pub enum Flash {
     AppRestored,
     /// It has another owner.
     AppHandedOver,
+    /// A session of an application was ended.
+    SessionEnded,
     /// A login was invited.
     Invited,
     /// A provider is linked to the account.
@@ -69,7 +71,7 @@ pub enum Flash {
 
 impl Flash {
     /// Every notice.
-    pub const ALL: [Self; 30] = [
+    pub const ALL: [Self; 31] = [
         Self::SignedOut,
         Self::PasswordChanged,
         Self::EmailChanged,
@@ -96,6 +98,7 @@ impl Flash {
         Self::AppDeleted,
         Self::AppRestored,
         Self::AppHandedOver,
+        Self::SessionEnded,
         Self::Invited,
         Self::ProviderLinked,
         Self::ProviderUnlinked,
@@ -131,6 +134,7 @@ impl Flash {
             Self::AppDeleted => "app-deleted",
             Self::AppRestored => "app-restored",
             Self::AppHandedOver => "app-handed-over",
+            Self::SessionEnded => "session-ended",
             Self::Invited => "invited",
             Self::ProviderLinked => "provider-linked",
             Self::ProviderUnlinked => "provider-unlinked",
@@ -193,6 +197,7 @@ impl Flash {
             ),
             Self::AppRestored => lang.pick("앱을 복구했습니다.", "The app is restored."),
             Self::AppHandedOver => lang.pick("소유자를 바꿨습니다.", "The app has a new owner."),
+            Self::SessionEnded => lang.pick("세션을 종료했습니다.", "The session is ended."),
             Self::Invited => lang.pick(
                 "초대했습니다. 그 아이디를 쓰는 사람이 수락하면 구성원이 됩니다.",
                 "Invited. Whoever has that username can accept.",

@@ -68,7 +68,8 @@ pub struct SessionAnswer {
 impl SessionAnswer {
     async fn new(web: &Web, details: SessionDetails) -> Self {
         let is_here = details.disconnected_at.is_none() && details.node_id == *web.service().node();
-        let transport = if is_here { web.node().transport(&details.session_key).await } else { None };
+        let connection = if is_here { web.node().connection(&details.session_key).await } else { None };
+        let transport = connection.map(|connection| connection.transport);
         Self {
             client_id: details.owner.client_id().clone(),
             channel_id: details.owner.channel_id().cloned(),

@@ -8,7 +8,7 @@ use testkit::{Application, Browser, Form, Page, Person, Request, Setup, World, b
 
 use super::assert_guarded;
 
-const HOSTILE: &str = "\u{202E}<script>alert(1)</script>\"'<img src=x onerror=alert(2)>";
+pub(super) const HOSTILE: &str = "\u{202E}<script>alert(1)</script>\"'<img src=x onerror=alert(2)>";
 
 async fn signed_in(world: &World, person: &Person) -> Browser {
     let mut browser = world.browser();
@@ -20,13 +20,13 @@ async fn signed_in(world: &World, person: &Person) -> Browser {
 
 /// The form that goes to this address.
 #[track_caller]
-fn form(page: &Page, action: &str) -> Form {
+pub(super) fn form(page: &Page, action: &str) -> Form {
     let form = page.forms.iter().find(|form| form.action == action);
     form.unwrap_or_else(|| panic!("no form to {action}: {}", page.response.text())).clone()
 }
 
 /// Sets the text of a field, also of a textarea.
-fn with(mut form: Form, name: &str, value: &str) -> Form {
+pub(super) fn with(mut form: Form, name: &str, value: &str) -> Form {
     form.fields.retain(|(key, _)| key != name);
     form.fields.push((name.to_owned(), value.to_owned()));
     form
@@ -42,7 +42,7 @@ fn shown(page: &Page, id: &str) -> String {
 }
 
 /// Registers an application of the person, or of an organization.
-async fn register(browser: &mut Browser, name: &str, organization: &str) -> Application {
+pub(super) async fn register(browser: &mut Browser, name: &str, organization: &str) -> Application {
     let page = browser.open("/developers/register").await;
     assert_guarded(&page);
     let form = form(&page, "/developers/register");
@@ -61,12 +61,12 @@ async fn register(browser: &mut Browser, name: &str, organization: &str) -> Appl
     }
 }
 
-fn address(app: &Application, end: &str) -> String {
+pub(super) fn address(app: &Application, end: &str) -> String {
     format!("/developers/applications/{}{end}", app.client_id)
 }
 
 /// Chooses these scopes, by their keys.
-async fn choose(browser: &mut Browser, app: &Application, keys: &[&str]) -> Page {
+pub(super) async fn choose(browser: &mut Browser, app: &Application, keys: &[&str]) -> Page {
     let path = address(app, "/scopes");
     let mut form = form(&browser.open(&path).await, &path);
     form.fields.retain(|(name, _)| name != "scopes");
@@ -78,7 +78,7 @@ async fn content(world: &World, path: &str) -> Value {
     world.operator(Request::get(path)).await.content()
 }
 
-async fn status(browser: &mut Browser, path: &str) -> u16 {
+pub(super) async fn status(browser: &mut Browser, path: &str) -> u16 {
     browser.send(Request::get(path).header("Accept", "text/html")).await.response.status
 }
 

@@ -4,6 +4,7 @@ mod accounts;
 mod brand;
 mod browser_sessions;
 mod connected_apps;
+mod developer_sessions;
 mod developers;
 mod docs;
 mod docs_samples;

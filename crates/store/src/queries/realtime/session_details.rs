@@ -73,7 +73,8 @@ const ONE: &str = details_sql!(sessions_sql!("session_key = $1"));
 const OF_ALL: [&str; 3] = pages_sql!("");
 const OF_CLIENT: [&str; 3] = [
     of_client_sql!(""),
-    of_client_sql!("disconnected_at IS NULL AND"),
+    // These have an index of their own, for both kinds.
+    details_sql!(newest_sql!("client_id = $3 AND disconnected_at IS NULL AND")),
     of_client_sql!("disconnected_at IS NOT NULL AND"),
 ];
 const OF_CHANNEL: [&str; 3] = pages_sql!("channel_id = $3 AND");
@@ -168,13 +169,14 @@ mod tests {
     use super::*;
     use crate::queries::plan::sqlite_plan;
 
-    /// A page is read from its position on, in both halves of the index.
+    /// A page is read from its position on: in both halves of the index, or in that of connected sessions.
     #[test]
     fn sqlite_reads_the_pages_of_an_application_from_their_position_on() {
-        for sql in OF_CLIENT {
+        let all = ("sessions_of_application (client_id=? AND <expr>=? AND session_key<?)", 2);
+        let connected = ("sessions_connected_of_application (client_id=? AND session_key<?)", 1);
+        for (sql, (place, times)) in OF_CLIENT.into_iter().zip([all, connected, all]) {
             let plan = sqlite_plan(sql);
-            let place = "sessions_of_application (client_id=? AND <expr>=? AND session_key<?)";
-            assert_eq!(plan.iter().filter(|step| step.ends_with(place)).count(), 2, "{plan:#?}");
+            assert_eq!(plan.iter().filter(|step| step.ends_with(place)).count(), times, "{plan:#?}");
         }
     }
 }

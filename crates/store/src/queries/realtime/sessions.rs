@@ -1,13 +1,17 @@
 //! Session URLs and sessions.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 use domain::event::EventType;
 use domain::secret::SecretHash;
 use domain::session::{SessionListing, SessionOwner, Subscription};
 use domain::{ApplicationSecretId, ChannelId, ClientId, NodeId, Profile, SessionKey, Timestamp};
 
 use crate::queries::Page;
+use crate::queries::batched::BatchedStatement;
 use crate::queries::columns::{Select, columns, sql};
-use crate::{StoreError, Tx, params};
+use crate::{StoreError, Tx, Value, params};
 
 const INSERT_URL: &str = "
     INSERT INTO session_urls (token_hash, client_id, channel_id, secret_id, expires_at) VALUES ($1, $2, $3, $4, $5)";
@@ -34,6 +38,15 @@ const LOCK_OWNER: &str = "
 
 const COUNT_CONNECTED: &str =
     "SELECT COUNT(*) FROM sessions WHERE counted_as = $1 AND disconnected_at IS NULL";
+
+static COUNTS_CONNECTED: LazyLock<BatchedStatement> = LazyLock::new(|| {
+    BatchedStatement::new(false, 1, |owners| {
+        format!(
+            "SELECT counted_as, COUNT(*) FROM sessions WHERE counted_as IN ({owners}) AND disconnected_at IS NULL
+             GROUP BY counted_as"
+        )
+    })
+});
 
 const INSERT_SESSION: &str = "
     INSERT INTO sessions (session_key, counted_as, client_id, channel_id, node_id, version, connected_at, secret_id)
@@ -192,6 +205,20 @@ impl Tx {
     /// The number of connected sessions that count for this owner.
     pub async fn count_connected(&mut self, owner: &SessionOwner) -> Result<i64, StoreError> {
         self.fetch_one(COUNT_CONNECTED, params![owner.counted_as()]).await
+    }
+
+    /// The numbers of connected sessions by [`SessionOwner::counted_as`]. Owners without any are left out.
+    pub async fn counts_connected(
+        &mut self,
+        counted_as: &[String],
+    ) -> Result<HashMap<String, i64>, StoreError> {
+        let mut counts = HashMap::new();
+        for (sql, owners) in COUNTS_CONNECTED.batches(counted_as) {
+            let values: Vec<Value<'_>> = owners.iter().map(|owner| owner.as_str().into()).collect();
+            let found: Vec<(String, i64)> = self.fetch_all(sql, &values).await?;
+            counts.extend(found);
+        }
+        Ok(counts)
     }
 
     /// Records a session at the handshake of its socket.
