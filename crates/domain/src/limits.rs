@@ -248,6 +248,8 @@ pub const ORGANIZATIONS_MAX: i64 = 20;
 pub const ORGANIZATION_MEMBERS_MAX: i64 = 100;
 /// How long an invitation into an organization can be accepted, in milliseconds (ours): 7 days.
 pub const INVITATION_LIFETIME_MS: i64 = 7 * DAY_MS;
+/// How long an application is offered to another person.
+pub const OFFER_LIFETIME_MS: i64 = 7 * DAY_MS;
 /// Requests to the operator that are kept of one application or organization (ours).
 pub const REVIEW_REQUESTS_KEPT: i64 = 20;
 /// Unicode code points of a request to the operator, and of the operator's note (ours).

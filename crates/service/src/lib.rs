@@ -40,7 +40,8 @@ pub use channel::{badges, broadcast_settings, channel_admin, channels, relations
 pub use chat::{chat_log, chat_settings, chats};
 pub use cluster::{due, expire, housekeeping, nodes, overview};
 pub use developer::{
-    application_sessions, organization_invitations, organization_members, owned_applications, registration,
+    application_offers, application_sessions, organization_invitations, organization_members,
+    owned_applications, registration,
     review_requests,
 };
 pub use identity::{

@@ -69,6 +69,7 @@ pub(crate) struct LinkTexts {
     pub not_linked: &'static str,
     pub link: &'static str,
     pub unlink: &'static str,
+    pub unlink_question: &'static str,
     pub last_way_in: &'static str,
 }
 
@@ -88,6 +89,7 @@ const KO: LinkTexts = LinkTexts {
     not_linked: "연결하지 않음",
     link: "연결",
     unlink: "연결 끊기",
+    unlink_question: "그 계정으로는 더 로그인할 수 없습니다.",
     last_way_in: "로그인할 수 있는 유일한 방법입니다.",
 };
 
@@ -99,5 +101,6 @@ const EN: LinkTexts = LinkTexts {
     not_linked: "Not linked",
     link: "Link",
     unlink: "Unlink",
+    unlink_question: "You can no longer sign in with that account.",
     last_way_in: "It is your only way to sign in.",
 };

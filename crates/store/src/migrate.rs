@@ -88,6 +88,11 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "connected_sessions",
         sql: include_str!("../migrations/0032_connected_sessions.sql"),
     },
+    Migration {
+        version: 34,
+        name: "application_offers",
+        sql: include_str!("../migrations/0034_application_offers.sql"),
+    },
 ];
 
 /// The applied migrations. `applied_at` (epoch ms) is by the engine's clock, for operators alone.

@@ -1,8 +1,9 @@
 //! What people do with their applications as a whole: disable, enable, delete, restore, hand over.
 
+use domain::application::Application;
 use domain::member::MemberRole;
 use domain::refusal::Resource;
-use domain::{ChannelId, ClientId, Invalid, OrganizationId, Refusal, Rule, Scope};
+use domain::{ChannelId, ClientId, Invalid, OrganizationId, Refusal, Rule, Scope, Timestamp};
 use store::queries::session_ends::AdmittedBy;
 
 use crate::developer::owned_applications::authorize;
@@ -75,6 +76,7 @@ impl Service {
             }
             work.delete_application_of_owner(&id, now).await?;
             work.withdraw_requests_of_application(&id, now).await?;
+            work.delete_application_offer(&id).await?;
             subscriptions::revoke_all(work, &id).await
         })
         .await?;
@@ -132,12 +134,25 @@ impl Service {
             if is_same {
                 return Ok(());
             }
-            let owner = to.is_none().then_some(&person);
-            work.set_application_owner(&client_id, owner, to.as_ref()).await?;
-            let scopes = application.scopes.without([Scope::Drops].into_iter().collect());
-            work.set_application_scopes(&client_id, scopes).await?;
-            Ok(work.withdraw_requests_of_application(&client_id, now).await?)
+            give_away(work, &application, &person, to.as_ref(), now).await
         })
         .await
     }
+}
+
+/// Gives an application to an organization, or to the person (`None`). The scope of drops, pending requests
+/// and an offer end.
+pub(crate) async fn give_away(
+    work: &mut Work<'_>,
+    application: &Application,
+    person: &ChannelId,
+    to: Option<&OrganizationId>,
+    now: Timestamp,
+) -> Result<(), Error> {
+    let client_id = &application.client_id;
+    work.set_application_owner(client_id, to.is_none().then_some(person), to).await?;
+    let scopes = application.scopes.without([Scope::Drops].into_iter().collect());
+    work.set_application_scopes(client_id, scopes).await?;
+    work.delete_application_offer(client_id).await?;
+    Ok(work.withdraw_requests_of_application(client_id, now).await?)
 }

@@ -1,6 +1,7 @@
 //! What people own and manage by themselves: applications, organizations, requests to the operator.
 
 pub(crate) mod application_fate;
+pub mod application_offers;
 pub mod application_sessions;
 pub(crate) mod developer_settings;
 pub mod organization_invitations;

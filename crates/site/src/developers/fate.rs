@@ -1,10 +1,11 @@
-//! `/developers/applications/{clientId}/manage`: disable, enable, hand over, delete, restore.
+//! `/developers/applications/{clientId}/manage`: disable, enable, hand over, offer, delete, restore.
 
 use askama::Template;
 use domain::OrganizationId;
 use domain::member::MemberRole;
+use service::application_offers::SentOffer;
 use service::owned_applications::DeveloperApplication;
-use web::pages::{Area, FieldErrors, Flash, Lang, Shell, filters};
+use web::pages::{Area, FieldErrors, Flash, Lang, Moment, Shell, filters};
 use web::{FormTarget, PageAnswer, PathId, Person, PostedBy};
 
 use super::access::{application, living_application};
@@ -33,6 +34,11 @@ struct ManagePage<'a> {
     deleted: FormTarget,
     /// Values and names of possible new owners.
     owners: Vec<(String, String)>,
+    offer: FormTarget,
+    /// The login to which it is offered, and since when.
+    offered: Option<(String, Moment)>,
+    /// The login that was typed.
+    login: &'a str,
     errors: FieldErrors,
 }
 
@@ -57,6 +63,12 @@ impl<'a> ManagePage<'a> {
             .filter(|organization| now_of != Some(&organization.organization_id))
             .map(|organization| (organization.organization_id.to_string(), organization.name));
         let me = now_of.map(|_| (ME.to_owned(), t.me.to_owned()));
+        let is_admin = application.role >= MemberRole::Admin;
+        let offered = match is_admin {
+            true => visitor.web().service().application_offer(&app.client_id).await?,
+            false => None,
+        };
+        let since = |offer: SentOffer| (offer.login, Moment::of(offer.created_at, visitor.now(), lang));
         Ok(Self {
             shell: visitor.shell(Area::Developers),
             frame: AppFrame::new(visitor, application, AppTab::Manage),
@@ -64,11 +76,14 @@ impl<'a> ManagePage<'a> {
             is_deleted: life.deleted_at.is_some(),
             is_disabled: life.is_disabled_by_owner,
             is_barred: life.is_disabled_by_operator,
-            is_admin: application.role >= MemberRole::Admin,
+            is_admin,
             disabled: visitor.form(address(client_id, "/disabled")),
             owner: visitor.form(address(client_id, "/owner")),
             deleted: visitor.form(address(client_id, "/deleted")),
             owners: me.into_iter().chain(organizations).collect(),
+            offer: visitor.form(address(client_id, "/offer")),
+            offered: offered.map(since),
+            login: "",
             errors: FieldErrors::default(),
         })
     }
@@ -123,6 +138,27 @@ pub(super) async fn hand_over(PathId(id): PathId, PostedBy { person, fields }: P
     }
 }
 
+/// `POST …/offer`: offers the application to a login, or takes the offer back.
+pub(super) async fn offer(PathId(id): PathId, PostedBy { person, fields }: PostedBy) -> PageAnswer {
+    let application = living_application(&person, &id, MemberRole::Admin).await?;
+    let (visitor, service) = (&person.visitor, person.visitor.web().service());
+    let client_id = &application.details.life.application.client_id;
+    let back = address(client_id.as_str(), END);
+    if fields.is_checked("takeBack") {
+        service.take_application_offer_back(&person.channel_id, client_id).await?;
+        return Ok(visitor.redirect(&back, Some(Flash::Saved)));
+    }
+    let login = fields.text("login").trim();
+    match service.offer_application(&person.channel_id, client_id, login).await {
+        Ok(()) => Ok(visitor.redirect(&back, Some(Flash::AppOffered))),
+        Err(error) => {
+            let errors = at_field(error, visitor.lang())?;
+            let page = ManagePage::new(&person, &application).await?;
+            visitor.form_again(&ManagePage { login, errors, ..page })
+        }
+    }
+}
+
 /// `POST …/deleted`: deletes the application, or restores it.
 pub(super) async fn delete_or_restore(
     PathId(id): PathId,
@@ -148,6 +184,7 @@ pub(super) async fn delete_or_restore(
 struct ManageTexts {
     title: &'static str,
     disable: &'static str,
+    disable_question: &'static str,
     disable_about: &'static str,
     enable: &'static str,
     enable_about: &'static str,
@@ -158,6 +195,13 @@ struct ManageTexts {
     no_owner: &'static str,
     me: &'static str,
     hand_over: &'static str,
+    offer: &'static str,
+    offer_about: &'static str,
+    offer_to: &'static str,
+    offer_hint: &'static str,
+    offered: &'static str,
+    take_back: &'static str,
+    take_back_question: &'static str,
     delete: &'static str,
     delete_about: &'static str,
     name: &'static str,
@@ -178,6 +222,7 @@ fn texts(lang: Lang) -> &'static ManageTexts {
 const KO: ManageTexts = ManageTexts {
     title: "앱 관리",
     disable: "사용 중지",
+    disable_question: "연결된 세션이 모두 바로 끝납니다.",
     disable_about: "시크릿과 토큰이 바로 거부되고 모든 세션이 끝납니다. 아무것도 지워지지 않으며, 언제든 다시 켤 수 있습니다.",
     enable: "다시 사용",
     enable_about: "시크릿과 만료되지 않은 토큰을 다시 쓸 수 있습니다.",
@@ -185,9 +230,16 @@ const KO: ManageTexts = ManageTexts {
     owner: "소유자 바꾸기",
     owner_about: "내가 개발자나 관리자인 조직으로 옮기거나 내 앱으로 가져올 수 있습니다. 드롭스 권한과 심사 중인 신청은 취소됩니다.",
     new_owner: "새 소유자",
-    no_owner: "옮길 수 있는 조직이 없습니다. 다른 사람에게 넘기려면 함께 속한 조직으로 옮긴 뒤 그 사람이 가져가면 됩니다.",
+    no_owner: "옮길 수 있는 조직이 없습니다.",
     me: "나",
     hand_over: "소유자 바꾸기",
+    offer: "다른 사람에게 넘기기",
+    offer_about: "그 사람이 7일 안에 개발자 센터에서 수락하면 그 사람이나 그 사람의 조직이 새 소유자가 됩니다. 수락하기 전까지는 바뀌지 않습니다. 그 아이디가 있는지는 알려 주지 않습니다.",
+    offer_to: "받을 사람의 아이디",
+    offer_hint: "로그인할 때 쓰는 아이디. 넘긴 뒤에는 되돌릴 수 없습니다.",
+    offered: "수락을 기다리는 아이디",
+    take_back: "넘기기 취소",
+    take_back_question: "이 사람은 앱을 받을 수 없게 됩니다.",
     delete: "앱 삭제",
     delete_about: "시크릿과 토큰, 세션이 바로 끝납니다. 30일 안에는 복구할 수 있고, 그 뒤에는 모든 데이터가 지워집니다.",
     name: "확인을 위해 앱 이름을 입력해 주세요",
@@ -201,6 +253,7 @@ const KO: ManageTexts = ManageTexts {
 const EN: ManageTexts = ManageTexts {
     title: "Manage the app",
     disable: "Disable the app",
+    disable_question: "All its sessions end at once.",
     disable_about: "Secrets and tokens are refused at once, and all sessions end. Nothing is deleted. You can enable it at any time.",
     enable: "Enable the app",
     enable_about: "Its secrets and its unexpired tokens work again.",
@@ -208,9 +261,16 @@ const EN: ManageTexts = ManageTexts {
     owner: "Change the owner",
     owner_about: "Move it to an organization in which you are a developer or an admin, or make it your own. Its drops scope and its pending requests end.",
     new_owner: "New owner",
-    no_owner: "There is no organization to move it to. To give it to another person, move it to an organization of you both, from where that person takes it.",
+    no_owner: "There is no organization to move it to.",
     me: "Me",
     hand_over: "Change the owner",
+    offer: "Offer it to another person",
+    offer_about: "If the person accepts in the developer center within 7 days, the person or an organization of theirs is the new owner. Until then nothing changes. You are not told whether the username exists.",
+    offer_to: "Username of the new owner",
+    offer_hint: "With which the person signs in. Once it is accepted, you cannot take it back.",
+    offered: "Offered to the username",
+    take_back: "Take it back",
+    take_back_question: "The person can no longer accept it.",
     delete: "Delete the app",
     delete_about: "Its secrets, tokens and sessions end at once. For 30 days you can restore it. Then all its data is deleted.",
     name: "Enter the name of the app to confirm",

@@ -1,15 +1,21 @@
 //! `/developers`: the applications and organizations of a person.
 
 use askama::Template;
+use domain::member::MemberRole;
+use domain::{ClientId, OrganizationId};
+use service::application_offers::ReceivedOffer;
+use service::organization_invitations::ReceivedInvitation;
 use service::organization_members::Membership;
+use service::organizations::ListPage;
 use service::owned_applications::PersonApplication;
-use web::pages::{AppFace, Area, Lang, Moment, Shell, filters};
-use web::{FormTarget, PageAnswer, Person, Visitor};
+use web::pages::{AppFace, Area, FieldErrors, Flash, Lang, Moment, Shell, filters};
+use web::{FormTarget, PageAnswer, PathId, Person, PostedBy, Visitor};
 
-use super::access::is_cursor;
+use super::access::{client_id_of, is_cursor};
 use super::frame::{address, role_name};
 use super::paths::{DEVELOPERS, NEW_ORGANIZATION, REGISTER};
 use super::state::AppState;
+use crate::forms::at_field;
 
 /// Applications on one page.
 const PAGE_SIZE: i64 = 20;
@@ -39,6 +45,14 @@ struct InvitationLine<'a> {
     form: FormTarget,
 }
 
+/// An application that is offered to the person.
+struct OfferLine<'a> {
+    name: &'a str,
+    /// The name of its organization, or of its owner.
+    from: Option<&'a str>,
+    form: FormTarget,
+}
+
 #[derive(Template)]
 #[template(path = "site/developers/list.html")]
 struct DevelopersPage<'a> {
@@ -47,10 +61,14 @@ struct DevelopersPage<'a> {
     apps: Vec<AppLine<'a>>,
     organizations: Vec<OrganizationLine<'a>>,
     invitations: Vec<InvitationLine<'a>>,
+    offers: Vec<OfferLine<'a>>,
+    /// Ids and names of the organizations that can own an application.
+    owners: Vec<(&'a str, &'a str)>,
     register: &'static str,
     new_organization: &'static str,
     first: Option<String>,
     next: Option<String>,
+    errors: FieldErrors,
 }
 
 impl DevelopersPage<'_> {
@@ -59,41 +77,90 @@ impl DevelopersPage<'_> {
     }
 }
 
+/// What the page is made of.
+struct ListContent {
+    found: ListPage<PersonApplication>,
+    is_first: bool,
+    memberships: Vec<Membership>,
+    invitations: Vec<ReceivedInvitation>,
+    offers: Vec<ReceivedOffer>,
+}
+
+impl ListContent {
+    async fn read(person: &Person, cursor: Option<&str>) -> Result<Self, service::Error> {
+        let (service, channel_id) = (person.visitor.web().service(), &person.channel_id);
+        Ok(Self {
+            found: service.applications_of_person(channel_id, PAGE_SIZE, cursor).await?,
+            is_first: cursor.is_none(),
+            memberships: service.memberships(channel_id).await?,
+            invitations: service.invitations_of_person(channel_id).await?,
+            offers: service.application_offers_of_person(channel_id).await?,
+        })
+    }
+
+    fn page<'a>(&'a self, visitor: &'a Visitor, errors: FieldErrors) -> DevelopersPage<'a> {
+        let lang = visitor.lang();
+        let may_own = self.memberships.iter().filter(|one| one.role >= MemberRole::Developer);
+        let organization = |one: &'a Membership| {
+            (one.organization.organization_id.as_str(), one.organization.name.as_str())
+        };
+        let next = self.found.next.as_ref();
+        DevelopersPage {
+            shell: visitor.shell(Area::Developers),
+            t: texts(lang),
+            apps: self.found.items.iter().map(|item| app_line(visitor, item)).collect(),
+            organizations: self.memberships.iter().map(|one| organization_line(one, lang)).collect(),
+            invitations: self.invitations.iter().map(|one| invitation_line(visitor, one)).collect(),
+            offers: self.offers.iter().map(|offer| offer_line(visitor, offer)).collect(),
+            owners: may_own.map(organization).collect(),
+            register: REGISTER,
+            new_organization: NEW_ORGANIZATION,
+            first: (!self.is_first).then(|| DEVELOPERS.to_owned()),
+            next: next.map(|next| format!("{DEVELOPERS}?next={next}")),
+            errors,
+        }
+    }
+}
+
 /// `GET /developers`. `next` is the cursor of a further page.
 pub(crate) async fn show(person: Person) -> PageAnswer {
-    let Person { visitor, channel_id, .. } = &person;
-    let (service, lang) = (visitor.web().service(), visitor.lang());
+    let visitor = &person.visitor;
     let cursor = visitor.request().parameter("next");
-    let found = service.applications_of_person(channel_id, PAGE_SIZE, cursor.as_deref()).await;
-    // A cursor of another person or of an older key begins again.
-    let found = match found {
-        Err(error) if is_cursor(&error.refusal()) => {
-            return Ok(visitor.redirect(DEVELOPERS, None));
+    match ListContent::read(&person, cursor.as_deref()).await {
+        // A cursor of another person or of an older key begins again.
+        Err(error) if is_cursor(&error.refusal()) => Ok(visitor.redirect(DEVELOPERS, None)),
+        content => visitor.page(&content?.page(visitor, FieldErrors::default())),
+    }
+}
+
+/// `POST /developers/offers/{clientId}`: accepts or declines the offer of an application.
+pub(super) async fn answer_offer(PathId(id): PathId, PostedBy { person, fields }: PostedBy) -> PageAnswer {
+    let client_id = client_id_of(&id)?;
+    let (visitor, service) = (&person.visitor, person.visitor.web().service());
+    let accepted = match fields.text("answer") {
+        "accept" => accept(&person, &client_id, fields.text("organizationId")).await,
+        "decline" => {
+            service.decline_application_offer(&person.channel_id, &client_id).await?;
+            return Ok(visitor.redirect(DEVELOPERS, Some(Flash::Saved)));
         }
-        found => found?,
+        _ => return Ok(visitor.redirect(DEVELOPERS, None)),
     };
-    let memberships = service.memberships(channel_id).await?;
-    let invitations = service.invitations_of_person(channel_id).await?;
-    let is_first = cursor.is_none();
-    visitor.page(&DevelopersPage {
-        shell: visitor.shell(Area::Developers),
-        t: texts(lang),
-        apps: found.items.iter().map(|item| app_line(visitor, item)).collect(),
-        organizations: memberships.iter().map(|one| organization_line(one, lang)).collect(),
-        invitations: invitations
-            .iter()
-            .map(|invitation| InvitationLine {
-                name: &invitation.organization_name,
-                role: role_name(invitation.role, lang),
-                form: visitor
-                    .form(format!("{DEVELOPERS}/organizations/{}/invitation", invitation.organization_id)),
-            })
-            .collect(),
-        register: REGISTER,
-        new_organization: NEW_ORGANIZATION,
-        first: (!is_first).then(|| DEVELOPERS.to_owned()),
-        next: found.next.map(|next| format!("{DEVELOPERS}?next={next}")),
-    })
+    match accepted {
+        Ok(()) => Ok(visitor.redirect(&address(client_id.as_str(), ""), Some(Flash::AppHandedOver))),
+        Err(error) => {
+            let errors = at_field(error, visitor.lang())?;
+            visitor.form_again(&ListContent::read(&person, None).await?.page(visitor, errors))
+        }
+    }
+}
+
+/// Accepts an offer for an organization, or for the person when none is chosen.
+async fn accept(person: &Person, client_id: &ClientId, chosen: &str) -> Result<(), service::Error> {
+    let to = match chosen {
+        "" => None,
+        chosen => Some(OrganizationId::parse("organizationId", chosen)?),
+    };
+    person.visitor.web().service().accept_application_offer(&person.channel_id, client_id, to).await
 }
 
 fn app_line<'a>(visitor: &Visitor, item: &'a PersonApplication) -> AppLine<'a> {
@@ -121,6 +188,23 @@ fn organization_line(membership: &Membership, lang: Lang) -> OrganizationLine<'_
     }
 }
 
+fn invitation_line<'a>(visitor: &Visitor, invitation: &'a ReceivedInvitation) -> InvitationLine<'a> {
+    let id = &invitation.organization_id;
+    InvitationLine {
+        name: &invitation.organization_name,
+        role: role_name(invitation.role, visitor.lang()),
+        form: visitor.form(format!("{DEVELOPERS}/organizations/{id}/invitation")),
+    }
+}
+
+fn offer_line<'a>(visitor: &Visitor, offer: &'a ReceivedOffer) -> OfferLine<'a> {
+    OfferLine {
+        name: &offer.application_name,
+        from: offer.organization_name.as_deref().or(offer.owner_name.as_deref()),
+        form: visitor.form(format!("{DEVELOPERS}/offers/{}", offer.client_id)),
+    }
+}
+
 struct ListTexts {
     title: &'static str,
     lead: &'static str,
@@ -145,6 +229,13 @@ struct ListTexts {
     invited_as: &'static str,
     accept: &'static str,
     decline: &'static str,
+    decline_question: &'static str,
+    offers: &'static str,
+    offers_about: &'static str,
+    offered_by: &'static str,
+    new_owner: &'static str,
+    me: &'static str,
+    decline_offer_question: &'static str,
 }
 
 fn texts(lang: Lang) -> &'static ListTexts {
@@ -178,6 +269,13 @@ const KO: ListTexts = ListTexts {
     invited_as: "초대받은 역할:",
     accept: "수락",
     decline: "거절",
+    decline_question: "다시 받으려면 조직에서 새로 초대해야 합니다.",
+    offers: "넘겨받을 수 있는 앱",
+    offers_about: "수락하면 앱의 소유자가 됩니다. 지금까지의 시크릿은 이전 소유자도 알고 있으니, 수락한 뒤 새로 바꿔 주세요.",
+    offered_by: "지금 소유자:",
+    new_owner: "새 소유자",
+    me: "나",
+    decline_offer_question: "다시 받으려면 지금 소유자가 새로 넘겨야 합니다.",
 };
 
 const EN: ListTexts = ListTexts {
@@ -204,4 +302,11 @@ const EN: ListTexts = ListTexts {
     invited_as: "Invited as:",
     accept: "Accept",
     decline: "Decline",
+    decline_question: "Then the organization has to invite you again.",
+    offers: "Apps offered to you",
+    offers_about: "If you accept, you are the owner. The owner before knows the secrets of today: replace them then.",
+    offered_by: "Owner now:",
+    new_owner: "New owner",
+    me: "Me",
+    decline_offer_question: "Then the owner has to offer it again.",
 };

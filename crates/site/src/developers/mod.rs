@@ -50,7 +50,9 @@ pub(crate) const PATHS: &[(&str, &str)] = &[
     (MANAGE, "GET"),
     (DISABLED, "POST"),
     (OWNER, "POST"),
+    (OFFER, "POST"),
     (DELETED, "POST"),
+    (OFFERED, "POST"),
     (NEW_ORGANIZATION, "GET"),
     (NEW_ORGANIZATION, "POST"),
     (ORGANIZATION, "GET"),
@@ -80,7 +82,9 @@ pub(crate) fn routes() -> Router<Web> {
         .route(MANAGE, get(fate::show))
         .route(DISABLED, post(fate::switch))
         .route(OWNER, post(fate::hand_over))
+        .route(OFFER, post(fate::offer))
         .route(DELETED, post(fate::delete_or_restore))
+        .route(OFFERED, post(list::answer_offer))
         .route(NEW_ORGANIZATION, get(organization::show_new).post(organization::make))
         .route(ORGANIZATION, get(organization::show).post(organization::rename))
         .route(VERIFICATION, post(organization::apply))

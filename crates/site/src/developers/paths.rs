@@ -18,7 +18,10 @@ pub(super) const APP_SESSION: &str = "/developers/applications/{clientId}/sessio
 pub(super) const MANAGE: &str = "/developers/applications/{clientId}/manage";
 pub(super) const DISABLED: &str = "/developers/applications/{clientId}/disabled";
 pub(super) const OWNER: &str = "/developers/applications/{clientId}/owner";
+pub(super) const OFFER: &str = "/developers/applications/{clientId}/offer";
 pub(super) const DELETED: &str = "/developers/applications/{clientId}/deleted";
+/// The form that answers the offer of an application.
+pub(super) const OFFERED: &str = "/developers/offers/{clientId}";
 /// The form that makes an organization.
 pub(super) const NEW_ORGANIZATION: &str = "/developers/new-organization";
 /// One organization.

@@ -239,6 +239,7 @@ struct ScopeTexts {
     drops_hint: &'static str,
     apply: &'static str,
     remove_drops: &'static str,
+    remove_drops_question: &'static str,
 }
 
 /// The words of lists of requests.
@@ -248,6 +249,7 @@ pub(super) struct RequestTexts {
     pub message: &'static str,
     pub note: &'static str,
     pub withdraw: &'static str,
+    pub withdraw_question: &'static str,
 }
 
 pub(super) fn request_texts(lang: Lang) -> &'static RequestTexts {
@@ -263,6 +265,7 @@ const REQUEST_KO: RequestTexts = RequestTexts {
     message: "신청 사유",
     note: "운영자 답변",
     withdraw: "신청 취소",
+    withdraw_question: "심사를 받으려면 다시 신청해야 합니다.",
 };
 
 const REQUEST_EN: RequestTexts = RequestTexts {
@@ -271,6 +274,7 @@ const REQUEST_EN: RequestTexts = RequestTexts {
     message: "Reason",
     note: "The operator’s note",
     withdraw: "Withdraw",
+    withdraw_question: "For a decision you have to ask again.",
 };
 
 fn texts(lang: Lang) -> &'static ScopeTexts {
@@ -298,6 +302,7 @@ const KO: ScopeTexts = ScopeTexts {
     drops_hint: "게임 이름과 출시 시기, 지급할 보상을 알려 주세요.",
     apply: "드롭스 신청",
     remove_drops: "드롭스 권한 빼기",
+    remove_drops_question: "앱은 드롭스를 바로 쓸 수 없게 되고, 다시 쓰려면 새로 신청해야 합니다.",
 };
 
 const EN: ScopeTexts = ScopeTexts {
@@ -318,4 +323,5 @@ const EN: ScopeTexts = ScopeTexts {
     drops_hint: "Name the game, its release and the rewards.",
     apply: "Apply for drops",
     remove_drops: "Give drops up",
+    remove_drops_question: "The app loses drops at once. To have them again you have to apply again.",
 };

@@ -186,6 +186,7 @@ struct SettingsTexts {
     logo_wrong: &'static str,
     upload: &'static str,
     remove: &'static str,
+    remove_question: &'static str,
 }
 
 fn texts(lang: Lang) -> &'static SettingsTexts {
@@ -217,6 +218,7 @@ const KO: SettingsTexts = SettingsTexts {
     logo_wrong: "32 KiB 이하의 PNG, JPEG, WebP 그림이어야 합니다.",
     upload: "로고 올리기",
     remove: "로고 지우기",
+    remove_question: "로고 대신 앱 이름의 첫 글자가 표시됩니다.",
 };
 
 const EN: SettingsTexts = SettingsTexts {
@@ -241,4 +243,5 @@ const EN: SettingsTexts = SettingsTexts {
     logo_wrong: "It must be a PNG, JPEG or WebP picture of at most 32 KiB.",
     upload: "Upload the logo",
     remove: "Remove the logo",
+    remove_question: "People see the first letter of the name in its place.",
 };

@@ -46,7 +46,9 @@ pub use channel::{
 };
 pub use chat::{chat_log, chat_settings, chats};
 pub use cluster::{due, expire, locks, nodes, overview, store_origin, sweeps};
-pub use developer::{organization_invitations, organization_members, owned_applications, review_requests};
+pub use developer::{
+    application_offers, organization_invitations, organization_members, owned_applications, review_requests,
+};
 pub use identity::{
     accounts, application_admin, application_life, application_logos, application_search,
     application_secrets, applications, browser_sessions, connected_applications, consents,

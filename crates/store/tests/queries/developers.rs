@@ -306,3 +306,36 @@ async fn an_invitation_names_a_login_and_is_used_up_by_its_person() {
     })
     .await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_offer_names_a_login_and_is_used_up_by_its_person() {
+    in_seeded(async move |tx: &mut Tx| {
+        let (x, b) = (client("app"), channel("b"));
+        tx.put_person(&b, "login-b", "hash").await?;
+        tx.set_application_owner(&x, Some(&channel("a")), None).await?;
+        tx.put_application_offer(&x, "unknown", at(4)).await?;
+        tx.put_application_offer(&x, "login-b", at(5)).await?;
+        let sent = tx.application_offer(&x, at(0)).await?.unwrap();
+        assert_eq!((sent.login.as_str(), sent.created_at), ("login-b", at(5)));
+        assert_eq!(tx.application_offer(&x, at(5)).await?, None, "it has expired");
+        let [received] = tx.application_offers_of_person(&b, at(0)).await?.try_into().unwrap();
+        assert_eq!(
+            (received.client_id.as_str(), received.owner_name.as_deref(), received.organization_name),
+            ("app", Some("channel a"), None)
+        );
+        assert!(tx.application_offers_of_person(&b, at(5)).await?.is_empty());
+        assert!(tx.application_offers_of_person(&channel("c"), at(0)).await?.is_empty());
+        assert!(!tx.take_application_offer(&x, &channel("c"), at(0)).await?);
+        assert!(!tx.take_application_offer(&x, &b, at(5)).await?, "it has expired");
+        assert!(tx.take_application_offer(&x, &b, at(0)).await?);
+        assert!(!tx.take_application_offer(&x, &b, at(0)).await?);
+        // Before the account was there.
+        tx.put_application_offer(&x, "login-b", at(-1)).await?;
+        assert!(!tx.take_application_offer(&x, &b, at(-2)).await?);
+        assert!(tx.application_offers_of_person(&b, at(-2)).await?.is_empty());
+        tx.delete_application_offer(&x).await?;
+        assert_eq!(tx.application_offer(&x, at(-2)).await?, None);
+        Ok(())
+    })
+    .await;
+}

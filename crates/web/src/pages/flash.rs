@@ -59,6 +59,8 @@ pub enum Flash {
     AppHandedOver,
     /// A session of an application was ended.
     SessionEnded,
+    /// It is offered to a login.
+    AppOffered,
     /// A login was invited.
     Invited,
     /// A provider is linked to the account.
@@ -71,7 +73,7 @@ pub enum Flash {
 
 impl Flash {
     /// Every notice.
-    pub const ALL: [Self; 31] = [
+    pub const ALL: [Self; 32] = [
         Self::SignedOut,
         Self::PasswordChanged,
         Self::EmailChanged,
@@ -99,6 +101,7 @@ impl Flash {
         Self::AppRestored,
         Self::AppHandedOver,
         Self::SessionEnded,
+        Self::AppOffered,
         Self::Invited,
         Self::ProviderLinked,
         Self::ProviderUnlinked,
@@ -135,6 +138,7 @@ impl Flash {
             Self::AppRestored => "app-restored",
             Self::AppHandedOver => "app-handed-over",
             Self::SessionEnded => "session-ended",
+            Self::AppOffered => "app-offered",
             Self::Invited => "invited",
             Self::ProviderLinked => "provider-linked",
             Self::ProviderUnlinked => "provider-unlinked",
@@ -198,6 +202,10 @@ impl Flash {
             Self::AppRestored => lang.pick("앱을 복구했습니다.", "The app is restored."),
             Self::AppHandedOver => lang.pick("소유자를 바꿨습니다.", "The app has a new owner."),
             Self::SessionEnded => lang.pick("세션을 종료했습니다.", "The session is ended."),
+            Self::AppOffered => lang.pick(
+                "그 아이디를 쓰는 사람이 7일 안에 수락할 수 있습니다.",
+                "Offered. Whoever has that username can accept for 7 days.",
+            ),
             Self::Invited => lang.pick(
                 "초대했습니다. 그 아이디를 쓰는 사람이 수락하면 구성원이 됩니다.",
                 "Invited. Whoever has that username can accept.",

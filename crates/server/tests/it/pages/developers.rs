@@ -25,6 +25,14 @@ pub(super) fn form(page: &Page, action: &str) -> Form {
     form.unwrap_or_else(|| panic!("no form to {action}: {}", page.response.text())).clone()
 }
 
+/// The form that goes to this address and has this button, which is pressed.
+#[track_caller]
+pub(super) fn pressed(page: &Page, action: &str, name: &str, value: &str) -> Form {
+    let button = (name.to_owned(), value.to_owned());
+    let form = page.forms.iter().find(|form| form.action == action && form.buttons.contains(&button));
+    form.unwrap_or_else(|| panic!("no {name}={value} to {action}")).clone().press(name, value)
+}
+
 /// Sets the text of a field, also of a textarea.
 pub(super) fn with(mut form: Form, name: &str, value: &str) -> Form {
     form.fields.retain(|(key, _)| key != name);
@@ -74,7 +82,7 @@ pub(super) async fn choose(browser: &mut Browser, app: &Application, keys: &[&st
     browser.submit(&form).await
 }
 
-async fn content(world: &World, path: &str) -> Value {
+pub(super) async fn content(world: &World, path: &str) -> Value {
     world.operator(Request::get(path)).await.content()
 }
 
@@ -205,7 +213,7 @@ async fn a_logo_is_uploaded_as_a_file() {
         assert!(page.response.text().contains(&format!("/pictures/applications/{}?v=", app.client_id)));
         let picture = world.send(Request::get(format!("/pictures/applications/{}", app.client_id))).await;
         assert_eq!((picture.header("content-type"), &picture.body[..]), (Some("image/png"), &png[..]));
-        let remove = form(&page, &path).press("remove", "yes");
+        let remove = pressed(&page, &path, "remove", "yes");
         assert_eq!(browser.submit(&remove).await.location(), settings);
         assert!(!browser.open(&settings).await.response.text().contains("/pictures/applications/"));
     })
@@ -406,12 +414,13 @@ async fn a_role_in_an_organization_is_a_role_over_its_applications() {
         assert!(browser.open(&path).await.forms.iter().all(|form| !form.action.ends_with("/invitations")));
 
         // The last admin stays.
-        let me = form(&owner.open(&path).await, &format!("{path}/members/{}", admin.channel_id));
-        let leave = owner.submit(&me.clone().press("remove", "yes")).await;
+        let me = format!("{path}/members/{}", admin.channel_id);
+        let me = pressed(&owner.open(&path).await, &me, "remove", "yes");
+        let leave = owner.submit(&me).await;
         assert_eq!(leave.response.status, 422);
         assert!(leave.response.text().contains("관리자가 한 명은 남아야 합니다."));
         owner.submit(&with(change, "role", "admin")).await.location();
-        assert_eq!(owner.submit(&me.press("remove", "yes")).await.location(), "/developers");
+        assert_eq!(owner.submit(&me).await.location(), "/developers");
         assert_eq!(status(&mut owner, &address(&app, "")).await, 404);
     })
     .await;

@@ -1,6 +1,7 @@
 //! The pages for people, besides those of an application's sign-in.
 
 mod accounts;
+mod application_offers;
 mod brand;
 mod browser_sessions;
 mod connected_apps;
@@ -16,7 +17,8 @@ mod sign_in;
 mod studio;
 mod studio_chat;
 
-use testkit::{Browser, Page, Person, World};
+use domain::secret::SecretHash;
+use testkit::{Browser, Form, Page, Person, World};
 
 /// The headers of a page with navigation.
 #[track_caller]
@@ -51,4 +53,13 @@ pub(crate) async fn signed_in(world: &World, person: &Person) -> Browser {
     let form = form.fill("login", &person.login).fill("password", &person.password);
     browser.submit(&form).await.location();
     browser
+}
+
+/// The form with the proof of this browser for its address, which a page of that address would give.
+pub(crate) fn proven(browser: &Browser, mut form: Form) -> Form {
+    let token = SecretHash::of(browser.cookie("stagedoor_browser").expect("a cookie"));
+    let proof = SecretHash::of(&format!("{}\nform\n{}", token.as_str(), form.action));
+    form.fields.retain(|(name, _)| name != "csrf");
+    form.fields.push(("csrf".to_owned(), proof.as_str().to_owned()));
+    form
 }
