@@ -278,6 +278,11 @@ pub const SLOWED_QUOTA: Quota = Quota::per_minute(2);
 pub const REGISTRATION_QUOTA: Quota = Quota::new(10, 3_600);
 /// Sign-ins of one network address that begin at a provider (ours).
 pub const UPSTREAM_SIGN_IN_QUOTA: Quota = Quota::per_minute(60);
+/// Requests of a person for one page of the studio (ours). Its script asks for new chat messages every two
+/// seconds.
+pub const STUDIO_PAGE_QUOTA: Quota = Quota::per_minute(120);
+/// Forms of a person on one page of the studio (ours).
+pub const STUDIO_FORM_QUOTA: Quota = Quota::per_minute(60);
 /// Requested password resets of one network address: 10 an hour (ours).
 pub const PASSWORD_RESET_QUOTA: Quota = Quota::new(10, 3_600);
 /// Session URLs of one caller.

@@ -43,13 +43,15 @@ pub enum QuotaName {
     /// Registrations of a network address, its requests for links to a new password, and its sign-ins that
     /// begin at a provider.
     Accounts,
+    /// Requests and forms of a person for one page of the studio.
+    Studio,
     /// Requests of a network address without a known caller.
     Address,
 }
 
 impl QuotaName {
     /// Every quota.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Client,
         Self::User,
         Self::Token,
@@ -57,6 +59,7 @@ impl QuotaName {
         Self::SessionUrls,
         Self::ChatSend,
         Self::Accounts,
+        Self::Studio,
         Self::Address,
     ];
 
@@ -70,6 +73,7 @@ impl QuotaName {
             Self::SessionUrls => "session-urls",
             Self::ChatSend => "chat-send",
             Self::Accounts => "accounts",
+            Self::Studio => "studio",
             Self::Address => "address",
         }
     }

@@ -140,6 +140,10 @@ impl Node {
             &site::paths(),
         );
         spawn_jobs(&mut background, &service, gateway.as_ref());
+        if settings.roles.web {
+            // The thread ends by itself, and nothing waits for it.
+            std::thread::spawn(web::documents::prepare_search);
+        }
         let served = match (settings.roles.web, front.platform_address()) {
             (false, _) => Served::Health,
             (true, Some(_)) => Served::Open,

@@ -48,6 +48,10 @@ pub enum Counted {
     PasswordResets,
     /// Sign-ins of a network address that begin at a provider.
     UpstreamSignIns,
+    /// Requests of a person for a page of the studio.
+    StudioPages,
+    /// Forms of a person on a page of the studio.
+    StudioForms,
     /// Wrong operator keys from a network address.
     OperatorKeys,
     /// Session URLs of a caller.
@@ -69,6 +73,7 @@ impl Counted {
             Self::ChatSend => QuotaName::ChatSend,
             Self::Unknown => QuotaName::Address,
             Self::Registrations | Self::PasswordResets | Self::UpstreamSignIns => QuotaName::Accounts,
+            Self::StudioPages | Self::StudioForms => QuotaName::Studio,
             Self::Exchanges
             | Self::ClientSecrets
             | Self::SignIns
@@ -91,6 +96,8 @@ impl Counted {
             | Self::SessionUrls
             | Self::ChatSend
             | Self::KnownPlace
+            | Self::StudioPages
+            | Self::StudioForms
             | Self::Confirmations => false,
             Self::ClientSecrets | Self::SignIns | Self::Account | Self::SlowedAccount => true,
             Self::OperatorKeys | Self::Unknown => true,

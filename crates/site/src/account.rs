@@ -145,7 +145,7 @@ pub(crate) async fn submit_password(PostedBy { person, fields }: PostedBy) -> Pa
 pub(crate) async fn submit_delete(PostedBy { person, fields }: PostedBy) -> PageAnswer {
     let (login, proof) = (fields.text("login"), confirmation(&person, &fields));
     let service = person.visitor.web().service();
-    let deleted = service.delete_account(&person.channel_id, login, proof);
+    let deleted = service.delete_account(&person.channel_id, login, fields.text("code"), proof);
     let deleted = guessed(&person, deleted).await;
     answer(&person, AccountForm::Delete, &fields, deleted).await
 }
@@ -212,6 +212,8 @@ struct AccountTexts {
     delete_lead: &'static str,
     delete_login: &'static str,
     delete_login_hint: &'static str,
+    code: &'static str,
+    code_hint: &'static str,
     back: &'static str,
 }
 
@@ -248,6 +250,8 @@ const KO: AccountTexts = AccountTexts {
     delete_lead: "채널과 채팅, 팔로우, 구독, 앱 연결, 내가 등록한 앱, 로그인 정보가 모두 삭제되며 되돌릴 수 없습니다. 다른 채널에 남긴 메시지와 후원, 드롭스 보상 기록은 이름 없이 남습니다.",
     delete_login: "확인을 위해 아이디를 입력해 주세요",
     delete_login_hint: "이 계정의 아이디:",
+    code: "인증 코드",
+    code_hint: "앱에 표시된 코드나 복구 코드",
     back: "취소",
 };
 
@@ -277,5 +281,7 @@ const EN: AccountTexts = AccountTexts {
     delete_lead: "Your channel, its chat, follows, subscriptions, connected apps, the apps that you own and your sign-in are deleted for good. Messages in other channels, donations and rewards stay without your name.",
     delete_login: "Enter your username to confirm",
     delete_login_hint: "The username of this account:",
+    code: "Code",
+    code_hint: "The code that the app shows, or a recovery code",
     back: "Cancel",
 };

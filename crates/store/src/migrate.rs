@@ -93,6 +93,11 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "application_offers",
         sql: include_str!("../migrations/0034_application_offers.sql"),
     },
+    Migration {
+        version: 35,
+        name: "audit_log_actions",
+        sql: include_str!("../migrations/0035_audit_log_actions.sql"),
+    },
 ];
 
 /// The applied migrations. `applied_at` (epoch ms) is by the engine's clock, for operators alone.

@@ -1,6 +1,9 @@
-//! The limits of the forms of accounts.
+//! The limits of the forms of people.
 
-use domain::limits::{FAILURE_QUOTA, PASSWORD_RESET_QUOTA, REGISTRATION_QUOTA, UPSTREAM_SIGN_IN_QUOTA};
+use domain::limits::{
+    FAILURE_QUOTA, PASSWORD_RESET_QUOTA, REGISTRATION_QUOTA, STUDIO_FORM_QUOTA, STUDIO_PAGE_QUOTA,
+    UPSTREAM_SIGN_IN_QUOTA,
+};
 use domain::{ChannelId, Refusal};
 use service::Error;
 use service::quotas::Counted;
@@ -32,6 +35,32 @@ pub fn charge_password_reset(web: &Web, request: &PageRequest) -> Result<(), Ref
 /// [`Refusal::TooManyRequests`].
 pub fn charge_upstream_sign_in(web: &Web, request: &PageRequest) -> Result<(), Refusal> {
     request.charged.take(web, Counted::UpstreamSignIns, block(request.client), UPSTREAM_SIGN_IN_QUOTA)
+}
+
+/// Charges a request for a page of the studio to its person.
+///
+/// # Errors
+/// [`Refusal::TooManyRequests`].
+pub fn charge_studio_page(
+    web: &Web,
+    request: &PageRequest,
+    person: &ChannelId,
+    page: &'static str,
+) -> Result<(), Refusal> {
+    request.charged.take(web, Counted::StudioPages, (person.as_str(), page), STUDIO_PAGE_QUOTA)
+}
+
+/// Charges a form of a page of the studio to its person.
+///
+/// # Errors
+/// [`Refusal::TooManyRequests`].
+pub fn charge_studio_form(
+    web: &Web,
+    request: &PageRequest,
+    person: &ChannelId,
+    page: &'static str,
+) -> Result<(), Refusal> {
+    request.charged.take(web, Counted::StudioForms, (person.as_str(), page), STUDIO_FORM_QUOTA)
 }
 
 /// Runs a change that checks the password of a signed-in person. Wrong passwords count for the person, so

@@ -50,6 +50,11 @@ pub fn page_addresses() -> Vec<String> {
     place::DocsPlace::all().map(place::DocsPlace::href).collect()
 }
 
+/// Builds what the search of the documentation needs, so that the first search does not wait for it.
+pub fn prepare_search() {
+    search::prepare();
+}
+
 /// The routes of the documents. The documents describe the router, so these routes are not on it.
 pub(crate) fn paths() -> Router<Web> {
     Router::new()

@@ -42,7 +42,10 @@ mod router;
 mod traffic;
 mod visitor;
 
-pub use account_forms::{charge_password_reset, charge_registration, charge_upstream_sign_in, check_guess};
+pub use account_forms::{
+    charge_password_reset, charge_registration, charge_studio_form, charge_studio_page,
+    charge_upstream_sign_in, check_guess,
+};
 pub use app::{Served, router};
 pub use auth::try_password;
 pub use axum::Router;

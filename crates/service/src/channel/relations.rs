@@ -6,7 +6,9 @@ use domain::refusal::Resource;
 use domain::{ChannelId, Invalid, Refusal, Rule, Timestamp};
 use store::Tx;
 use store::queries::relations::FollowOutcome;
+pub use store::queries::relations::ManagedChannel;
 
+use crate::identity::organizations::ListPage;
 use crate::work::Work;
 use crate::{Error, Page, Service};
 
@@ -23,6 +25,70 @@ impl Service {
     /// The owner of a channel, then its managers by the day of their first role.
     pub async fn managers(&self, channel: ChannelId) -> Result<Vec<Manager>, Error> {
         self.read(async move |tx: &mut Tx| Ok(tx.managers(&channel).await?)).await
+    }
+
+    /// The managers of a channel by the day of their first role, without the owner.
+    ///
+    /// # Errors
+    /// `Invalid` naming `next` for a cursor of another list.
+    pub async fn managers_by_day(
+        &self,
+        channel: &ChannelId,
+        size: i64,
+        next: Option<&str>,
+    ) -> Result<ListPage<Manager>, Error> {
+        let context = serde_json::json!(["managers", channel.as_str()]).to_string();
+        let after = next.map(|cursor| self.cursors().open("next", &context, cursor)).transpose()?;
+        let place = after.as_deref().and_then(|after| {
+            let (since, id) = after.split_once(' ')?;
+            Some((since.parse().ok()?, id.to_owned()))
+        });
+        let (since, id) = place.unwrap_or((i64::MIN, String::new()));
+        let channel = channel.clone();
+        let items = self
+            .read(async move |tx: &mut Tx| {
+                let after = (Timestamp::from_millis(since), id.as_str());
+                Ok(tx.managers_after(&channel, after, size + 1).await?)
+            })
+            .await?;
+        let place = |manager: &Manager| format!("{} {}", manager.created_at.as_millis(), manager.channel_id);
+        let (items, next) = self.page(&context, items, size, place);
+        Ok(ListPage { items, next })
+    }
+
+    /// The channels in which a person has a role, ordered by their ids.
+    ///
+    /// # Errors
+    /// `Invalid` naming `next` for a cursor of another list.
+    pub async fn managed_channels(
+        &self,
+        person: &ChannelId,
+        size: i64,
+        next: Option<&str>,
+    ) -> Result<ListPage<ManagedChannel>, Error> {
+        let context = serde_json::json!(["managed-channels", person.as_str()]).to_string();
+        let after = next.map(|cursor| self.cursors().open("next", &context, cursor)).transpose()?;
+        let (after, person) = (after.unwrap_or_default(), person.clone());
+        let items = self
+            .read(async move |tx: &mut Tx| Ok(tx.managed_channels(&person, &after, size + 1).await?))
+            .await?;
+        let (items, next) = self.page(&context, items, size, |managed| managed.channel_id.to_string());
+        Ok(ListPage { items, next })
+    }
+
+    /// A channel in which a person has a role.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`] when there is no such channel, it is barred, or the person has no role in it.
+    pub async fn managed_channel(
+        &self,
+        person: &ChannelId,
+        channel: &ChannelId,
+    ) -> Result<ManagedChannel, Error> {
+        let (person, channel) = (person.clone(), channel.clone());
+        let found =
+            self.read(async move |tx: &mut Tx| Ok(tx.managed_channel(&person, &channel).await?)).await?;
+        Ok(found.ok_or(Refusal::NotFound(Resource::Channel))?)
     }
 
     /// Gives a manager a role in a channel. A change of the role keeps the day of the first role.

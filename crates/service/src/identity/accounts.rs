@@ -185,24 +185,6 @@ impl Service {
         .await
     }
 
-    /// Removes the account of a signed-in person with its channel and its data, as
-    /// [`delete_channel`](Self::delete_channel) does. `login` is typed by the person, as a confirmation.
-    ///
-    /// # Errors
-    /// `Invalid` naming `login` or `password`; [`Refusal::Busy`].
-    pub async fn delete_account(
-        &self,
-        channel: &ChannelId,
-        login: &str,
-        confirmation: impl Into<Confirmation<'_>>,
-    ) -> Result<(), Error> {
-        let account = self.checked_account(channel, confirmation).await?;
-        if account.login != login {
-            return Err(Invalid::new("login", Rule::OwnLogin).into());
-        }
-        self.delete_channel(channel).await
-    }
-
     /// The account, if this confirms that the person owns it.
     ///
     /// # Errors

@@ -1,5 +1,6 @@
 //! Applications, organizations, people and their credentials.
 
+mod account_removal;
 pub(crate) mod account_settings;
 pub mod accounts;
 pub mod application_life;

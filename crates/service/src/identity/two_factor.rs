@@ -34,7 +34,7 @@ pub enum EnteredCode {
 
 /// The verdict on a code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verdict {
+pub(crate) enum Verdict {
     Right,
     Wrong,
     Limited,
@@ -42,7 +42,7 @@ enum Verdict {
 
 impl Verdict {
     /// The refusal of a form with a code.
-    fn accepted(self) -> Result<(), Error> {
+    pub(crate) fn accepted(self) -> Result<(), Error> {
         match self {
             Self::Right => Ok(()),
             Self::Wrong => Err(Invalid::new("code", Rule::RightCode).into()),
@@ -239,6 +239,19 @@ impl Service {
             tracing::info!(channel_id = %channel, "second step of the sign-in removed by the operator");
         }
         Ok(())
+    }
+}
+
+/// Checks a code of a locked channel, if its second step is on. Without one every code is right.
+pub(crate) async fn check_code_if_on(
+    work: &mut Work<'_>,
+    key: &ServiceKey,
+    channel: &ChannelId,
+    code: &str,
+) -> Result<Verdict, Error> {
+    match work.two_factor(channel).await?.and_then(|found| found.confirmed_at) {
+        Some(_) => check_code(work, key, channel, code).await,
+        None => Ok(Verdict::Right),
     }
 }
 

@@ -481,8 +481,9 @@ async fn a_removed_account_leaves_nothing_of_its_person() {
         let link = requested_link(&world, "haneul").await;
         world.service.request_password_reset("haneul", PAGE, Language::Korean).await.unwrap();
         let pending = signs_in(&world, "haneul", PASSWORD).await.unwrap();
-        let remove =
-            async |login: &str, password: &str| world.service.delete_account(&channel, login, password).await;
+        let remove = async |login: &str, password: &str| {
+            world.service.delete_account(&channel, login, "", password).await
+        };
         assert_eq!(refused(remove("haneul", "wrong").await), invalid("password", Rule::RightPassword));
         assert_eq!(refused(remove("nuri", PASSWORD).await), invalid("login", Rule::OwnLogin));
         assert!(world.lives(&tokens).await);

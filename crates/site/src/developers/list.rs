@@ -101,9 +101,8 @@ impl ListContent {
     fn page<'a>(&'a self, visitor: &'a Visitor, errors: FieldErrors) -> DevelopersPage<'a> {
         let lang = visitor.lang();
         let may_own = self.memberships.iter().filter(|one| one.role >= MemberRole::Developer);
-        let organization = |one: &'a Membership| {
-            (one.organization.organization_id.as_str(), one.organization.name.as_str())
-        };
+        let organization =
+            |one: &'a Membership| (one.organization.organization_id.as_str(), one.organization.name.as_str());
         let next = self.found.next.as_ref();
         DevelopersPage {
             shell: visitor.shell(Area::Developers),

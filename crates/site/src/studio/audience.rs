@@ -5,9 +5,12 @@ use domain::channel::{Follower, Subscriber, SubscriberSort};
 use domain::limits::FOLLOWER_LIST_SIZE_DEFAULT;
 use service::Page;
 use web::pages::{Area, Lang, Moment, Shell, filters};
-use web::{PageAnswer, Person, Visitor};
+use web::{PageAnswer, Visitor};
 
-use crate::studio::frame::{StudioNav, StudioPlace};
+use crate::studio::at;
+use crate::studio::desk::{Desk, StudioAt};
+use crate::studio::frame::StudioPlace;
+use crate::studio::nav::StudioNav;
 
 /// People on one page.
 const PAGE_SIZE: i64 = FOLLOWER_LIST_SIZE_DEFAULT;
@@ -28,6 +31,8 @@ struct AudiencePage<'a> {
     shell: Shell<'a>,
     nav: StudioNav,
     place: StudioPlace,
+    /// Its address.
+    path: String,
     t: &'static AudienceTexts,
     sort: SubscriberSort,
     rows: Vec<AudienceRow<'a>>,
@@ -57,11 +62,13 @@ fn page_of(visitor: &Visitor) -> Page {
 }
 
 impl<'a> AudiencePage<'a> {
-    fn new(visitor: &'a Visitor, place: StudioPlace, rows: Vec<AudienceRow<'a>>, total: i64) -> Self {
+    fn new(desk: &'a Desk, place: StudioPlace, rows: Vec<AudienceRow<'a>>, total: i64) -> Self {
+        let visitor = &desk.visitor;
         Self {
             shell: visitor.shell(Area::Studio),
-            nav: StudioNav::at(place, visitor),
+            nav: StudioNav::at(place, desk),
             place,
+            path: desk.path(place.path()),
             t: texts(visitor.lang()),
             sort: SubscriberSort::Recent,
             rows,
@@ -73,7 +80,7 @@ impl<'a> AudiencePage<'a> {
 
     /// Adds the links to the pages beside this one.
     fn between(mut self, page: Page, query: &str) -> Self {
-        let path = self.place.path();
+        let path = self.path.clone();
         let href = |number: i64| format!("{path}?page={number}{query}");
         self.previous = (page.page > 0).then(|| href(page.page - 1));
         self.next = ((page.page + 1) * page.size < self.total).then(|| href(page.page + 1));
@@ -82,10 +89,10 @@ impl<'a> AudiencePage<'a> {
 }
 
 /// `GET /studio/followers`: the newest first.
-pub(crate) async fn followers(person: Person) -> PageAnswer {
-    let visitor = &person.visitor;
+pub(crate) async fn followers(StudioAt { desk, .. }: StudioAt<at::Followers>) -> PageAnswer {
+    let visitor = &desk.visitor;
     let page = page_of(visitor);
-    let found = visitor.web().service().followers(person.channel_id.clone(), page, true).await?;
+    let found = visitor.web().service().followers(desk.channel_id.clone(), page, true).await?;
     let (now, lang) = (visitor.now(), visitor.lang());
     let row = |follower: &'_ Follower| Moment::of(follower.created_at, now, lang);
     let rows = found.items.iter().map(|follower| AudienceRow {
@@ -95,17 +102,17 @@ pub(crate) async fn followers(person: Person) -> PageAnswer {
         subscription: None,
     });
     let total = found.total.unwrap_or_default();
-    let answer = AudiencePage::new(visitor, StudioPlace::Followers, rows.collect(), total);
+    let answer = AudiencePage::new(&desk, StudioPlace::Followers, rows.collect(), total);
     visitor.page(&answer.between(page, ""))
 }
 
 /// `GET /studio/subscribers`: the newest first, or with `sort=LONGER` the longest.
-pub(crate) async fn subscribers(person: Person) -> PageAnswer {
-    let visitor = &person.visitor;
+pub(crate) async fn subscribers(StudioAt { desk, .. }: StudioAt<at::Subscribers>) -> PageAnswer {
+    let visitor = &desk.visitor;
     let page = page_of(visitor);
     let sort = visitor.request().parameter("sort").and_then(|sort| SubscriberSort::parse(&sort).ok());
     let sort = sort.unwrap_or_default();
-    let found = visitor.web().service().subscribers(person.channel_id.clone(), sort, page, true).await?;
+    let found = visitor.web().service().subscribers(desk.channel_id.clone(), sort, page, true).await?;
     let (now, lang) = (visitor.now(), visitor.lang());
     let since = |subscriber: &'_ Subscriber| Moment::of(subscriber.created_at, now, lang);
     let rows = found.items.iter().map(|subscriber| AudienceRow {
@@ -115,7 +122,7 @@ pub(crate) async fn subscribers(person: Person) -> PageAnswer {
         subscription: Some((subscriber.month, subscriber.tier_no, subscriber.tier_name.as_str())),
     });
     let total = found.total.unwrap_or_default();
-    let answer = AudiencePage::new(visitor, StudioPlace::Subscribers, rows.collect(), total);
+    let answer = AudiencePage::new(&desk, StudioPlace::Subscribers, rows.collect(), total);
     let query = if sort == SubscriberSort::Longer { "&sort=LONGER" } else { "" };
     visitor.page(&AudiencePage { sort, ..answer.between(page, query) })
 }

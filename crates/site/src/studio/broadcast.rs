@@ -7,10 +7,13 @@ use domain::limits::{NAME_CHARS_MAX, TAG_CHARS_MAX, TAGS_MAX};
 use domain::live::{Category, CategoryChoice, CategoryType};
 use service::broadcast_settings::{BroadcastSetting, SettingChange};
 use web::pages::{Area, FieldErrors, Flash, Lang, Shell, filters};
-use web::{FormTarget, PageAnswer, Person, PostedBy};
+use web::{FormTarget, PageAnswer};
 
 use crate::forms::at_field;
-use crate::studio::frame::{StudioNav, StudioPlace};
+use crate::studio::at;
+use crate::studio::desk::{Desk, PostedAt, StudioAt};
+use crate::studio::frame::StudioPlace;
+use crate::studio::nav::StudioNav;
 
 const BROADCAST: &str = StudioPlace::Broadcast.path();
 /// The form of the category.
@@ -49,6 +52,8 @@ struct BroadcastPage<'a> {
     nav: StudioNav,
     t: &'static BroadcastTexts,
     form: FormTarget,
+    /// The address of this page.
+    here: String,
     live_title: String,
     tags: String,
     tags_hint: String,
@@ -74,27 +79,28 @@ struct BroadcastContent {
 }
 
 impl BroadcastContent {
-    async fn read(person: &Person) -> Result<Self, service::Error> {
-        let service = person.visitor.web().service();
-        let query = person.visitor.request().parameter("q").unwrap_or_default();
+    async fn read(desk: &Desk) -> Result<Self, service::Error> {
+        let service = desk.visitor.web().service();
+        let query = desk.visitor.request().parameter("q").unwrap_or_default();
         let query: String = query.trim().chars().take(NAME_CHARS_MAX).collect();
         let found = match query.as_str() {
             "" => Vec::new(),
             query => service.search_categories(query, FOUND_MAX).await?,
         };
-        Ok(Self { setting: service.broadcast_setting(&person.channel_id).await?, query, found })
+        Ok(Self { setting: service.broadcast_setting(&desk.channel_id).await?, query, found })
     }
 
-    fn page<'a>(&'a self, person: &'a Person, errors: FieldErrors) -> BroadcastPage<'a> {
-        let visitor = &person.visitor;
+    fn page<'a>(&'a self, desk: &'a Desk, errors: FieldErrors) -> BroadcastPage<'a> {
+        let visitor = &desk.visitor;
         let lang = visitor.lang();
         let BroadcastSetting { channel_name, default_live_title, category, tags } = &self.setting;
         let live_title = if default_live_title.is_empty() { channel_name } else { default_live_title };
         BroadcastPage {
             shell: visitor.shell(Area::Studio),
-            nav: StudioNav::at(StudioPlace::Broadcast, visitor),
+            nav: StudioNav::at(StudioPlace::Broadcast, desk),
             t: texts(lang),
-            form: visitor.form(BROADCAST),
+            form: desk.form(BROADCAST),
+            here: desk.path(BROADCAST),
             live_title: live_title.clone(),
             tags: tags.join(" "),
             tags_hint: match lang {
@@ -105,7 +111,7 @@ impl BroadcastContent {
                     "Separate them with spaces: up to {TAGS_MAX}, each of up to {TAG_CHARS_MAX} letters and digits."
                 ),
             },
-            category_form: visitor.form(CATEGORY),
+            category_form: desk.form(CATEGORY),
             category: category.as_ref().map(|category| CategoryRow::new(category, lang)),
             query: self.query.clone(),
             found: self.found.iter().map(|category| CategoryRow::new(category, lang)).collect(),
@@ -115,23 +121,23 @@ impl BroadcastContent {
 }
 
 /// `GET /studio/broadcast`. With `q` it lists the categories of these words.
-pub(crate) async fn show(person: Person) -> PageAnswer {
-    let content = BroadcastContent::read(&person).await?;
-    person.visitor.page(&content.page(&person, FieldErrors::default()))
+pub(crate) async fn show(StudioAt { desk, .. }: StudioAt<at::Broadcast>) -> PageAnswer {
+    let content = BroadcastContent::read(&desk).await?;
+    desk.visitor.page(&content.page(&desk, FieldErrors::default()))
 }
 
 /// `POST /studio/broadcast`: title and tags.
-pub(crate) async fn submit(PostedBy { person, fields }: PostedBy) -> PageAnswer {
-    let visitor = &person.visitor;
+pub(crate) async fn submit(PostedAt { desk, fields, .. }: PostedAt<at::Broadcast>) -> PageAnswer {
+    let visitor = &desk.visitor;
     let (title, tags) = (fields.text("defaultLiveTitle"), fields.text("tags"));
     let change =
         SettingChange { title: Some(title.to_owned()), tags: Some(separate_tags(tags)), ..UNCHANGED };
-    match visitor.web().service().change_broadcast_setting(&person.channel_id, change).await {
-        Ok(()) => Ok(visitor.redirect(BROADCAST, Some(Flash::Saved))),
+    match visitor.web().service().change_broadcast_setting(&desk.channel_id, change).await {
+        Ok(()) => Ok(desk.redirect(BROADCAST, Some(Flash::Saved))),
         Err(error) => {
             let errors = at_field(error, visitor.lang())?;
-            let content = BroadcastContent::read(&person).await?;
-            let mut page = content.page(&person, errors);
+            let content = BroadcastContent::read(&desk).await?;
+            let mut page = content.page(&desk, errors);
             page.live_title = title.to_owned();
             page.tags = tags.to_owned();
             visitor.form_again(&page)
@@ -140,21 +146,21 @@ pub(crate) async fn submit(PostedBy { person, fields }: PostedBy) -> PageAnswer 
 }
 
 /// `POST /studio/broadcast/category`: the category with the id `categoryId`, or none.
-pub(crate) async fn submit_category(PostedBy { person, fields }: PostedBy) -> PageAnswer {
-    let visitor = &person.visitor;
+pub(crate) async fn submit_category(PostedAt { desk, fields, .. }: PostedAt<at::Broadcast>) -> PageAnswer {
+    let visitor = &desk.visitor;
     let changed = match CategoryChoice::parse(Some(fields.text("categoryId"))) {
         Ok(category) => {
             let change = SettingChange { category, ..UNCHANGED };
-            visitor.web().service().change_broadcast_setting(&person.channel_id, change).await
+            visitor.web().service().change_broadcast_setting(&desk.channel_id, change).await
         }
         Err(invalid) => Err(invalid.into()),
     };
     match changed {
-        Ok(()) => Ok(visitor.redirect(BROADCAST, Some(Flash::Saved))),
+        Ok(()) => Ok(desk.redirect(BROADCAST, Some(Flash::Saved))),
         Err(error) => {
             let errors = at_field(error, visitor.lang())?;
-            let content = BroadcastContent::read(&person).await?;
-            visitor.form_again(&content.page(&person, errors))
+            let content = BroadcastContent::read(&desk).await?;
+            visitor.form_again(&content.page(&desk, errors))
         }
     }
 }

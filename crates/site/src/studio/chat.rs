@@ -9,10 +9,13 @@ use service::chat_log::{LoggedMessage, PinnedNotice};
 use service::chats::MessagePlace;
 use service::restrictions::ChatTarget;
 use web::pages::{Area, FieldErrors, Flash, Lang, Moment, Shell, filters};
-use web::{FormFields, FormTarget, PageAnswer, Person, PostedBy};
+use web::{FormFields, FormTarget, PageAnswer};
 
+use crate::studio::at;
 use crate::studio::chat_row::ChatRow;
-use crate::studio::frame::{StudioNav, StudioPlace, refused};
+use crate::studio::desk::{Desk, PostedAt, StudioAt};
+use crate::studio::frame::{StudioPlace, refused};
+use crate::studio::nav::StudioNav;
 
 /// The address by which the script asks for new messages.
 pub(crate) const MESSAGES: &str = "/studio/chat/messages";
@@ -37,6 +40,9 @@ struct ChatPage<'a> {
     t: &'static ChatTexts,
     rows: Vec<ChatRow<'a>>,
     form: FormTarget,
+    /// The addresses of this page and of its messages.
+    here: String,
+    messages: String,
     notice: Option<(&'a str, Moment)>,
     /// The script asks for messages since this time.
     since: i64,
@@ -58,22 +64,24 @@ struct ChatContent {
 }
 
 impl ChatContent {
-    async fn read(person: &Person) -> Result<Self, service::Error> {
-        let service = person.visitor.web().service();
-        let messages = service.latest_messages(&person.channel_id, None, MESSAGES_SHOWN).await?;
-        Ok(Self { messages, notice: service.notice(&person.channel_id).await? })
+    async fn read(desk: &Desk) -> Result<Self, service::Error> {
+        let service = desk.visitor.web().service();
+        let messages = service.latest_messages(&desk.channel_id, None, MESSAGES_SHOWN).await?;
+        Ok(Self { messages, notice: service.notice(&desk.channel_id).await? })
     }
 
-    fn page<'a>(&'a self, person: &'a Person, text: &'a str, errors: FieldErrors) -> ChatPage<'a> {
-        let Person { visitor, channel_id, .. } = person;
+    fn page<'a>(&'a self, desk: &'a Desk, text: &'a str, errors: FieldErrors) -> ChatPage<'a> {
+        let Desk { visitor, channel_id, .. } = desk;
         let (now, lang) = (visitor.now(), visitor.lang());
         let notice = self.notice.as_ref();
         ChatPage {
             shell: visitor.shell(Area::Studio),
-            nav: StudioNav::at(StudioPlace::Chat, visitor),
+            nav: StudioNav::at(StudioPlace::Chat, desk),
             t: texts(lang),
-            rows: rows(&self.messages, person, channel_id),
-            form: visitor.form(CHAT),
+            rows: rows(&self.messages, desk, channel_id),
+            form: desk.form(CHAT),
+            here: desk.path(CHAT),
+            messages: desk.path(MESSAGES),
             notice: notice.map(|notice| (notice.content.as_str(), Moment::of(notice.created_at, now, lang))),
             since: now.as_millis(),
             text,
@@ -82,41 +90,41 @@ impl ChatContent {
     }
 }
 
-fn rows<'a>(messages: &'a [LoggedMessage], person: &Person, channel: &ChannelId) -> Vec<ChatRow<'a>> {
-    messages.iter().map(|message| ChatRow::new(message, channel, &person.visitor)).collect()
+fn rows<'a>(messages: &'a [LoggedMessage], desk: &Desk, channel: &ChannelId) -> Vec<ChatRow<'a>> {
+    messages.iter().map(|message| ChatRow::new(message, channel, &desk.visitor)).collect()
 }
 
 /// `GET /studio/chat`.
-pub(crate) async fn show(person: Person) -> PageAnswer {
-    let content = ChatContent::read(&person).await?;
-    person.visitor.page(&content.page(&person, "", FieldErrors::default()))
+pub(crate) async fn show(StudioAt { desk, .. }: StudioAt<at::Chat>) -> PageAnswer {
+    let content = ChatContent::read(&desk).await?;
+    desk.visitor.page(&content.page(&desk, "", FieldErrors::default()))
 }
 
 /// `GET /studio/chat/messages`: the messages since the time `since` in milliseconds, newest first. The script
 /// leaves out those that it shows already.
-pub(crate) async fn messages(person: Person) -> PageAnswer {
-    let Person { visitor, channel_id, .. } = &person;
+pub(crate) async fn messages(StudioAt { desk, .. }: StudioAt<at::Chat>) -> PageAnswer {
+    let Desk { visitor, channel_id, .. } = &desk;
     let since = visitor.request().parameter("since").and_then(|since| since.parse().ok());
     let since = since.map_or_else(|| visitor.now(), Timestamp::from_millis);
     let found = visitor.web().service().latest_messages(channel_id, Some(since), MESSAGES_SHOWN).await?;
-    let rows = rows(&found, &person, channel_id);
-    visitor.page(&ChatRowsPage { t: texts(visitor.lang()), rows, form: visitor.form(CHAT) })
+    let rows = rows(&found, &desk, channel_id);
+    visitor.page(&ChatRowsPage { t: texts(visitor.lang()), rows, form: desk.form(CHAT) })
 }
 
 /// `POST /studio/chat`: what the button `do` names.
-pub(crate) async fn act(PostedBy { person, fields }: PostedBy) -> PageAnswer {
-    let visitor = &person.visitor;
-    let done = match run(&person, &fields).await {
-        Ok(done) => return Ok(visitor.redirect(CHAT, Some(done))),
+pub(crate) async fn act(PostedAt { desk, fields, .. }: PostedAt<at::Chat>) -> PageAnswer {
+    let visitor = &desk.visitor;
+    let done = match run(&desk, &fields).await {
+        Ok(done) => return Ok(desk.redirect(CHAT, Some(done))),
         Err(error) => refused(error, visitor.lang())?,
     };
-    let content = ChatContent::read(&person).await?;
-    visitor.form_again(&content.page(&person, fields.text("message"), done))
+    let content = ChatContent::read(&desk).await?;
+    visitor.form_again(&content.page(&desk, fields.text("message"), done))
 }
 
-async fn run(person: &Person, fields: &FormFields) -> Result<Flash, service::Error> {
-    let service = person.visitor.web().service();
-    let channel = &person.channel_id;
+async fn run(desk: &Desk, fields: &FormFields) -> Result<Flash, service::Error> {
+    let service = desk.visitor.web().service();
+    let channel = &desk.channel_id;
     match fields.text("do") {
         "notice" => {
             let text = MessageText::parse(fields.text("message").to_owned())?;

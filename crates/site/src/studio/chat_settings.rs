@@ -6,10 +6,13 @@ use domain::chat_settings::{
     ChatSettings, ChatSettingsChange, Condition, Group, MIN_FOLLOWER_MINUTES, SLOW_MODE_SECONDS,
 };
 use web::pages::{Area, FieldErrors, Flash, Lang, Shell, filters};
-use web::{FormFields, FormTarget, PageAnswer, Person, PostedBy};
+use web::{FormFields, FormTarget, PageAnswer};
 
 use crate::forms::at_field;
-use crate::studio::frame::{StudioChoice, StudioNav, StudioPlace};
+use crate::studio::at;
+use crate::studio::desk::{Desk, PostedAt, StudioAt};
+use crate::studio::frame::{StudioChoice, StudioPlace};
+use crate::studio::nav::StudioNav;
 
 const CHAT_SETTINGS: &str = StudioPlace::ChatSettings.path();
 const MINUTES_PER_HOUR: i64 = 60;
@@ -70,38 +73,38 @@ impl ChatSettingsPage<'_> {
     }
 }
 
-fn page(person: &Person, settings: ChatSettings, errors: FieldErrors) -> ChatSettingsPage<'_> {
-    let visitor = &person.visitor;
+fn page(desk: &Desk, settings: ChatSettings, errors: FieldErrors) -> ChatSettingsPage<'_> {
+    let visitor = &desk.visitor;
     ChatSettingsPage {
         shell: visitor.shell(Area::Studio),
-        nav: StudioNav::at(StudioPlace::ChatSettings, visitor),
+        nav: StudioNav::at(StudioPlace::ChatSettings, desk),
         t: texts(visitor.lang()),
-        form: visitor.form(CHAT_SETTINGS),
+        form: desk.form(CHAT_SETTINGS),
         settings,
         errors,
     }
 }
 
 /// `GET /studio/chat-settings`.
-pub(crate) async fn show(person: Person) -> PageAnswer {
-    let settings = person.visitor.web().service().chat_settings(&person.channel_id).await?;
-    person.visitor.page(&page(&person, settings, FieldErrors::default()))
+pub(crate) async fn show(StudioAt { desk, .. }: StudioAt<at::ChatSettings>) -> PageAnswer {
+    let settings = desk.visitor.web().service().chat_settings(&desk.channel_id).await?;
+    desk.visitor.page(&page(&desk, settings, FieldErrors::default()))
 }
 
 /// `POST /studio/chat-settings`.
-pub(crate) async fn submit(PostedBy { person, fields }: PostedBy) -> PageAnswer {
-    let visitor = &person.visitor;
-    let (service, channel, lang) = (visitor.web().service(), &person.channel_id, visitor.lang());
+pub(crate) async fn submit(PostedAt { desk, fields, .. }: PostedAt<at::ChatSettings>) -> PageAnswer {
+    let visitor = &desk.visitor;
+    let (service, channel, lang) = (visitor.web().service(), &desk.channel_id, visitor.lang());
     let mut errors = FieldErrors::default();
     let change = change_of(&fields, &mut errors, lang);
     if errors.is_empty() {
         match service.change_chat_settings(channel, change).await {
-            Ok(()) => return Ok(visitor.redirect(CHAT_SETTINGS, Some(Flash::Saved))),
+            Ok(()) => return Ok(desk.redirect(CHAT_SETTINGS, Some(Flash::Saved))),
             Err(error) => errors = at_field(error, lang)?,
         }
     }
     let typed = change.applied_to(service.chat_settings(channel).await?);
-    visitor.form_again(&page(&person, typed, errors))
+    visitor.form_again(&page(&desk, typed, errors))
 }
 
 /// The settings of the form. A wrong value becomes an error at its field. A box that is not checked is not

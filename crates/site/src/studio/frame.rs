@@ -1,8 +1,9 @@
 //! What the pages of the studio share: their navigation, and what is wrong with their forms.
 
-use domain::Refusal;
-use web::pages::{FieldErrors, Lang, NavigationLink};
-use web::{Failure, Visitor};
+use domain::channel::UserRole;
+use domain::{Invalid, Refusal, Rule};
+use web::Failure;
+use web::pages::{FieldErrors, Lang};
 
 use crate::forms::at_field;
 
@@ -27,10 +28,12 @@ pub(crate) enum StudioPlace {
     Subscribers,
     /// The key of the broadcasting program.
     StreamKey,
+    /// The channels that the person manages.
+    Channels,
 }
 
 impl StudioPlace {
-    const ALL: [Self; 9] = [
+    pub(crate) const ALL: [Self; 10] = [
         Self::Overview,
         Self::Chat,
         Self::Broadcast,
@@ -40,6 +43,7 @@ impl StudioPlace {
         Self::Followers,
         Self::Subscribers,
         Self::StreamKey,
+        Self::Channels,
     ];
 
     /// The address.
@@ -54,6 +58,7 @@ impl StudioPlace {
             Self::Followers => "/studio/followers",
             Self::Subscribers => "/studio/subscribers",
             Self::StreamKey => "/studio/stream-key",
+            Self::Channels => "/studio/channels",
         }
     }
 
@@ -69,29 +74,21 @@ impl StudioPlace {
             Self::Followers => lang.pick("팔로워", "Followers"),
             Self::Subscribers => lang.pick("구독자", "Subscribers"),
             Self::StreamKey => lang.pick("스트림 키", "Stream key"),
+            Self::Channels => lang.pick("맡은 채널", "Channels you manage"),
         }
     }
-}
 
-/// The navigation beside a page of the studio.
-#[derive(Debug)]
-pub(crate) struct StudioNav {
-    /// The name of the navigation.
-    pub label: &'static str,
-    /// Its links.
-    pub links: Vec<NavigationLink>,
-}
-
-impl StudioNav {
-    /// The navigation of a page.
-    pub(crate) fn at(place: StudioPlace, visitor: &Visitor) -> Self {
-        let lang = visitor.lang();
-        let link = |other: StudioPlace| NavigationLink {
-            href: other.path(),
-            label: other.label(lang),
-            is_here: other == place,
-        };
-        Self { label: lang.pick("스튜디오", "Studio"), links: StudioPlace::ALL.map(link).to_vec() }
+    /// Whether a person with this role in the channel sees the page.
+    pub(crate) const fn is_open_to(self, role: UserRole) -> bool {
+        let needs_owner = matches!(self, Self::Managers | Self::StreamKey | Self::Channels);
+        match role {
+            UserRole::StreamingChannelOwner => true,
+            UserRole::StreamingChannelManager => !needs_owner,
+            UserRole::StreamingChatManager => {
+                matches!(self, Self::Overview | Self::Chat | Self::Restrictions)
+            }
+            UserRole::StreamingSettlementManager => false,
+        }
     }
 }
 
@@ -118,4 +115,30 @@ pub(crate) fn refused(error: service::Error, lang: Lang) -> Result<FieldErrors, 
     let mut errors = FieldErrors::default();
     errors.add("targetChannelId", sentence);
     Ok(errors)
+}
+
+/// Whether a cursor of a list was refused.
+pub(crate) fn is_cursor(error: &service::Error) -> bool {
+    matches!(error.refusal(), Refusal::Invalid(Invalid { rule: Rule::Cursor, .. }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_role_opens_its_pages() {
+        use StudioPlace::{Broadcast, Channels, Chat, ChatSettings, Followers, Managers, Overview};
+        use StudioPlace::{Restrictions, StreamKey, Subscribers};
+        let open =
+            |role| StudioPlace::ALL.into_iter().filter(|place| place.is_open_to(role)).collect::<Vec<_>>();
+        assert_eq!(open(UserRole::StreamingChannelOwner), StudioPlace::ALL);
+        assert_eq!(
+            open(UserRole::StreamingChannelManager),
+            [Overview, Chat, Broadcast, ChatSettings, Restrictions, Followers, Subscribers]
+        );
+        assert_eq!(open(UserRole::StreamingChatManager), [Overview, Chat, Restrictions]);
+        assert_eq!(open(UserRole::StreamingSettlementManager), []);
+        assert!([Managers, StreamKey, Channels].iter().all(|place| place.path().starts_with("/studio/")));
+    }
 }

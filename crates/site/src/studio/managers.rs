@@ -5,14 +5,20 @@ use domain::channel::{Manager, UserRole};
 use domain::limits::MANAGERS_MAX;
 use domain::refusal::Resource;
 use domain::{ChannelId, Invalid, Refusal, Rule};
+use service::organizations::ListPage;
 use web::pages::{Area, FieldErrors, Flash, Lang, Moment, Shell, filters};
-use web::{FormTarget, PageAnswer, Person, PostedBy};
+use web::{FormTarget, PageAnswer};
 
 use crate::forms::at_field;
+use crate::studio::at;
 use crate::studio::chat_row::role_name;
-use crate::studio::frame::{StudioChoice, StudioNav, StudioPlace};
+use crate::studio::desk::{Desk, PostedAt, StudioAt};
+use crate::studio::frame::{StudioChoice, StudioPlace, is_cursor};
+use crate::studio::nav::StudioNav;
 
 const MANAGERS: &str = StudioPlace::Managers.path();
+/// Managers on one page.
+const PAGE_SIZE: i64 = 30;
 /// The form that takes a role back.
 pub(crate) const REMOVE: &str = "/studio/managers/remove";
 
@@ -23,7 +29,6 @@ struct ManagerRow<'a> {
     name: &'a str,
     role: &'static str,
     since: Moment,
-    is_owner: bool,
 }
 
 #[derive(Debug, Template)]
@@ -33,6 +38,8 @@ struct ManagersPage<'a> {
     nav: StudioNav,
     t: &'static ManagerTexts,
     rows: Vec<ManagerRow<'a>>,
+    first: Option<String>,
+    next: Option<String>,
     form: FormTarget,
     remove: FormTarget,
     /// The id and the role that were typed.
@@ -57,23 +64,24 @@ impl ManagersPage<'_> {
 }
 
 impl<'a> ManagersPage<'a> {
-    fn new(person: &'a Person, managers: &'a [Manager], errors: FieldErrors) -> Self {
-        let visitor = &person.visitor;
+    fn new(desk: &'a Desk, managers: &'a ListPage<Manager>, errors: FieldErrors) -> Self {
+        let visitor = &desk.visitor;
         let (now, lang) = (visitor.now(), visitor.lang());
         let row = |manager: &'a Manager| ManagerRow {
             id: manager.channel_id.as_str(),
             name: &manager.name,
             role: role_name(manager.role, lang),
             since: Moment::of(manager.created_at, now, lang),
-            is_owner: manager.role == UserRole::StreamingChannelOwner,
         };
         Self {
             shell: visitor.shell(Area::Studio),
-            nav: StudioNav::at(StudioPlace::Managers, visitor),
+            nav: StudioNav::at(StudioPlace::Managers, desk),
             t: texts(lang),
-            rows: managers.iter().map(row).collect(),
-            form: visitor.form(MANAGERS),
-            remove: visitor.form(REMOVE),
+            rows: managers.items.iter().map(row).collect(),
+            first: None,
+            next: managers.next.as_ref().map(|next| format!("{MANAGERS}?next={next}")),
+            form: desk.form(MANAGERS),
+            remove: desk.form(REMOVE),
             target: "",
             role: "",
             errors,
@@ -81,32 +89,40 @@ impl<'a> ManagersPage<'a> {
     }
 }
 
-/// `GET /studio/managers`.
-pub(crate) async fn show(person: Person) -> PageAnswer {
-    let managers = person.visitor.web().service().managers(person.channel_id.clone()).await?;
-    person.visitor.page(&ManagersPage::new(&person, &managers, FieldErrors::default()))
+/// `GET /studio/managers`. `next` is the cursor of a further page.
+pub(crate) async fn show(StudioAt { desk, .. }: StudioAt<at::Managers>) -> PageAnswer {
+    let cursor = desk.visitor.request().parameter("next");
+    let service = desk.visitor.web().service();
+    let managers = match service.managers_by_day(&desk.channel_id, PAGE_SIZE, cursor.as_deref()).await {
+        // A cursor of another list begins again.
+        Err(error) if is_cursor(&error) => return Ok(desk.redirect(MANAGERS, None)),
+        managers => managers?,
+    };
+    let first = cursor.is_some().then(|| MANAGERS.to_owned());
+    let page = ManagersPage::new(&desk, &managers, FieldErrors::default());
+    desk.visitor.page(&ManagersPage { first, ..page })
 }
 
 /// `POST /studio/managers`: gives a role, or changes it.
-pub(crate) async fn give(PostedBy { person, fields }: PostedBy) -> PageAnswer {
-    let visitor = &person.visitor;
+pub(crate) async fn give(PostedAt { desk, fields, .. }: PostedAt<at::Managers>) -> PageAnswer {
+    let visitor = &desk.visitor;
     let (target, role) = (fields.text("managerChannelId"), fields.text("userRole"));
-    match given(&person, target, role).await {
-        Ok(()) => Ok(visitor.redirect(MANAGERS, Some(Flash::RoleGiven))),
+    match given(&desk, target, role).await {
+        Ok(()) => Ok(desk.redirect(MANAGERS, Some(Flash::RoleGiven))),
         Err(error) => {
             let errors = at_field(error, visitor.lang())?;
-            let managers = visitor.web().service().managers(person.channel_id.clone()).await?;
-            let page = ManagersPage::new(&person, &managers, errors);
+            let managers = visitor.web().service().managers_by_day(&desk.channel_id, PAGE_SIZE, None).await?;
+            let page = ManagersPage::new(&desk, &managers, errors);
             visitor.form_again(&ManagersPage { target, role, ..page })
         }
     }
 }
 
-async fn given(person: &Person, target: &str, role: &str) -> Result<(), service::Error> {
+async fn given(desk: &Desk, target: &str, role: &str) -> Result<(), service::Error> {
     let target = ChannelId::parse("managerChannelId", target.trim())?;
     let role = UserRole::parse_given(role)?;
-    let service = person.visitor.web().service();
-    let given = service.put_manager(person.channel_id.clone(), target, role).await;
+    let service = desk.visitor.web().service();
+    let given = service.put_manager(desk.channel_id.clone(), target, role).await;
     given.map_err(|error| match error.refusal() {
         Refusal::NotFound(Resource::Channel) => Invalid::new("managerChannelId", Rule::KnownChannel).into(),
         _ => error,
@@ -114,12 +130,12 @@ async fn given(person: &Person, target: &str, role: &str) -> Result<(), service:
 }
 
 /// `POST /studio/managers/remove`: takes a role back.
-pub(crate) async fn remove(PostedBy { person, fields }: PostedBy) -> PageAnswer {
-    let visitor = &person.visitor;
+pub(crate) async fn remove(PostedAt { desk, fields, .. }: PostedAt<at::Managers>) -> PageAnswer {
+    let visitor = &desk.visitor;
     let not_found = |_| Refusal::NotFound(Resource::Channel);
     let target = ChannelId::parse("managerChannelId", fields.text("managerChannelId")).map_err(not_found)?;
-    visitor.web().service().delete_manager(person.channel_id.clone(), target).await?;
-    Ok(visitor.redirect(MANAGERS, Some(Flash::RoleRemoved)))
+    visitor.web().service().delete_manager(desk.channel_id.clone(), target).await?;
+    Ok(desk.redirect(MANAGERS, Some(Flash::RoleRemoved)))
 }
 
 #[derive(Debug)]
@@ -136,6 +152,8 @@ struct ManagerTexts {
     target_hint: &'static str,
     give: &'static str,
     full: &'static str,
+    none: &'static str,
+    none_about: &'static str,
 }
 
 impl ManagerTexts {
@@ -164,6 +182,8 @@ const KO: ManagerTexts = ManagerTexts {
     target_hint: "이미 역할이 있으면 새 역할로 바뀝니다.",
     give: "역할 주기",
     full: "{}명까지 정할 수 있습니다.",
+    none: "역할을 준 사람이 없습니다.",
+    none_about: "역할을 받은 사람은 자기 스튜디오에서 이 채널을 열 수 있습니다.",
 };
 
 const EN: ManagerTexts = ManagerTexts {
@@ -179,4 +199,6 @@ const EN: ManagerTexts = ManagerTexts {
     target_hint: "Who has a role already gets the new one.",
     give: "Give the role",
     full: "A channel has up to {} managers.",
+    none: "Nobody has a role.",
+    none_about: "Who gets one can open this channel in their own studio.",
 };

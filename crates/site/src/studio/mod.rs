@@ -1,13 +1,18 @@
 //! `/studio`: the pages of a streamer. Each calls the operations of the REST API for the channel of the
-//! person who is signed in, so rules and events are the same. No page names a channel in its address.
+//! studio, so rules and events are the same. Managers find the pages that their role opens at
+//! `/studio/channels/{channelId}`.
 
+mod at;
 mod audience;
 mod broadcast;
 mod chat;
 mod chat_row;
 mod chat_settings;
+mod desk;
 mod frame;
+mod managed;
 mod managers;
+mod nav;
 mod overview;
 mod restrictions;
 mod stream_key;
@@ -31,9 +36,22 @@ const MANAGERS: &str = StudioPlace::Managers.path();
 const FOLLOWERS: &str = StudioPlace::Followers.path();
 const SUBSCRIBERS: &str = StudioPlace::Subscribers.path();
 const STREAM_KEY: &str = StudioPlace::StreamKey.path();
+const CHANNELS: &str = StudioPlace::Channels.path();
+
+/// The pages of a managed channel that a role can open.
+const OVERVIEW_OF: &str = "/studio/channels/{channelId}";
+const CHAT_OF: &str = "/studio/channels/{channelId}/chat";
+const MESSAGES_OF: &str = "/studio/channels/{channelId}/chat/messages";
+const BROADCAST_OF: &str = "/studio/channels/{channelId}/broadcast";
+const CATEGORY_OF: &str = "/studio/channels/{channelId}/broadcast/category";
+const CHAT_SETTINGS_OF: &str = "/studio/channels/{channelId}/chat-settings";
+const RESTRICTIONS_OF: &str = "/studio/channels/{channelId}/restrictions";
+const LIFT_OF: &str = "/studio/channels/{channelId}/restrictions/lift";
+const FOLLOWERS_OF: &str = "/studio/channels/{channelId}/followers";
+const SUBSCRIBERS_OF: &str = "/studio/channels/{channelId}/subscribers";
 
 /// The paths of the pages, with their methods, for the metrics.
-pub(crate) const PATHS: [(&str, &str); 20] = [
+pub(crate) const PATHS: [(&str, &str); 35] = [
     (OVERVIEW, "GET"),
     (CHAT, "GET"),
     (CHAT, "POST"),
@@ -54,6 +72,21 @@ pub(crate) const PATHS: [(&str, &str); 20] = [
     (STREAM_KEY, "GET"),
     (STREAM_KEY, "POST"),
     (REPLACE, "POST"),
+    (CHANNELS, "GET"),
+    (OVERVIEW_OF, "GET"),
+    (CHAT_OF, "GET"),
+    (CHAT_OF, "POST"),
+    (MESSAGES_OF, "GET"),
+    (BROADCAST_OF, "GET"),
+    (BROADCAST_OF, "POST"),
+    (CATEGORY_OF, "POST"),
+    (CHAT_SETTINGS_OF, "GET"),
+    (CHAT_SETTINGS_OF, "POST"),
+    (RESTRICTIONS_OF, "GET"),
+    (RESTRICTIONS_OF, "POST"),
+    (LIFT_OF, "POST"),
+    (FOLLOWERS_OF, "GET"),
+    (SUBSCRIBERS_OF, "GET"),
 ];
 
 /// The routes of the pages.
@@ -73,4 +106,20 @@ pub(crate) fn routes() -> Router<Web> {
         .route(SUBSCRIBERS, get(audience::subscribers))
         .route(STREAM_KEY, get(stream_key::show).post(stream_key::reveal))
         .route(REPLACE, post(stream_key::replace))
+        .route(CHANNELS, get(managed::show))
+        .merge(routes_of_managed())
+}
+
+fn routes_of_managed() -> Router<Web> {
+    Router::new()
+        .route(OVERVIEW_OF, get(overview::show))
+        .route(CHAT_OF, get(chat::show).post(chat::act))
+        .route(MESSAGES_OF, get(chat::messages))
+        .route(BROADCAST_OF, get(broadcast::show).post(broadcast::submit))
+        .route(CATEGORY_OF, post(broadcast::submit_category))
+        .route(CHAT_SETTINGS_OF, get(chat_settings::show).post(chat_settings::submit))
+        .route(RESTRICTIONS_OF, get(restrictions::show).post(restrictions::restrict))
+        .route(LIFT_OF, post(restrictions::lift))
+        .route(FOLLOWERS_OF, get(audience::followers))
+        .route(SUBSCRIBERS_OF, get(audience::subscribers))
 }

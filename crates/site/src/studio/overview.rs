@@ -3,11 +3,14 @@
 use askama::Template;
 use domain::channel::Channel;
 use service::lives::LiveOnAir;
+use web::PageAnswer;
 use web::pages::{Area, Lang, Shell, filters};
-use web::{PageAnswer, Person};
 
+use crate::studio::at;
 use crate::studio::chat_row::ChatRow;
-use crate::studio::frame::{StudioNav, StudioPlace};
+use crate::studio::desk::{Desk, StudioAt};
+use crate::studio::frame::StudioPlace;
+use crate::studio::nav::StudioNav;
 
 /// Messages on the page.
 const MESSAGES_SHOWN: i64 = 5;
@@ -21,6 +24,9 @@ struct StudioPage<'a> {
     channel: &'a Channel,
     live: Option<&'a LiveOnAir>,
     rows: Vec<ChatRow<'a>>,
+    /// The addresses of other pages, if the role opens them.
+    broadcast: Option<String>,
+    chat: String,
 }
 
 impl StudioPage<'_> {
@@ -30,17 +36,19 @@ impl StudioPage<'_> {
 }
 
 /// `GET /studio`.
-pub(crate) async fn show(person: Person) -> PageAnswer {
-    let Person { visitor, channel_id, .. } = &person;
+pub(crate) async fn show(StudioAt { desk, .. }: StudioAt<at::Overview>) -> PageAnswer {
+    let Desk { visitor, channel_id, .. } = &desk;
     let service = visitor.web().service();
     let channel = service.channel(channel_id).await?;
     let live = service.live_on_air(channel_id).await?;
     let messages = service.latest_messages(channel_id, None, MESSAGES_SHOWN).await?;
     visitor.page(&StudioPage {
         shell: visitor.shell(Area::Studio),
-        nav: StudioNav::at(StudioPlace::Overview, visitor),
+        nav: StudioNav::at(StudioPlace::Overview, &desk),
         t: texts(visitor.lang()),
         channel: &channel,
+        broadcast: desk.may_see(StudioPlace::Broadcast),
+        chat: desk.path(StudioPlace::Chat.path()),
         live: live.as_ref(),
         rows: messages.iter().map(|message| ChatRow::new(message, channel_id, visitor)).collect(),
     })

@@ -6,9 +6,12 @@ use domain::limits::{RESTRICTION_LIST_SIZE_MAX, SECOND_MS};
 use domain::{ChannelId, Timestamp};
 use service::restrictions::{ChatTarget, RestrictedChannel, TemporaryRestriction};
 use web::pages::{Area, FieldErrors, Flash, Lang, Moment, Shell, filters};
-use web::{FormTarget, PageAnswer, Person, PostedBy};
+use web::{FormTarget, PageAnswer};
 
-use crate::studio::frame::{StudioNav, StudioPlace, refused};
+use crate::studio::at;
+use crate::studio::desk::{Desk, PostedAt, StudioAt};
+use crate::studio::frame::{StudioPlace, refused};
+use crate::studio::nav::StudioNav;
 
 const RESTRICTIONS: &str = StudioPlace::Restrictions.path();
 /// The form that ends a restriction.
@@ -65,23 +68,24 @@ struct RestrictionContent {
 }
 
 impl RestrictionContent {
-    async fn read(person: &Person) -> Result<Self, service::Error> {
+    async fn read(desk: &Desk) -> Result<Self, service::Error> {
         const SIZE: i64 = RESTRICTION_LIST_SIZE_MAX;
-        let service = person.visitor.web().service();
-        let cursor = person.visitor.request().parameter("next");
-        let page = service.restricted_by_person(&person.channel_id, SIZE, cursor.as_deref()).await?;
-        let brief = service.temporarily_restricted(&person.channel_id, SIZE).await?;
+        let service = desk.visitor.web().service();
+        let cursor = desk.visitor.request().parameter("next");
+        let page = service.restricted_by_person(&desk.channel_id, SIZE, cursor.as_deref()).await?;
+        let brief = service.temporarily_restricted(&desk.channel_id, SIZE).await?;
         Ok(Self { channels: page.channels, brief, is_first: cursor.is_none(), next: page.next })
     }
 
-    fn page<'a>(&'a self, person: &'a Person, target: &'a str, errors: FieldErrors) -> RestrictionsPage<'a> {
-        let visitor = &person.visitor;
+    fn page<'a>(&'a self, desk: &'a Desk, target: &'a str, errors: FieldErrors) -> RestrictionsPage<'a> {
+        let visitor = &desk.visitor;
         let (now, lang) = (visitor.now(), visitor.lang());
         let row = |channel: &'a RestrictedChannel| RestrictedRow {
             id: channel.channel_id.as_str(),
             name: &channel.channel_name,
             since: Moment::of(channel.created_at, now, lang),
         };
+        let here = desk.path(RESTRICTIONS);
         let brief = |channel: &'a TemporaryRestriction| BrieflyRestrictedRow {
             id: channel.channel_id.as_str(),
             name: &channel.channel_name,
@@ -89,14 +93,14 @@ impl RestrictionContent {
         };
         RestrictionsPage {
             shell: visitor.shell(Area::Studio),
-            nav: StudioNav::at(StudioPlace::Restrictions, visitor),
+            nav: StudioNav::at(StudioPlace::Restrictions, desk),
             t: texts(lang),
             rows: self.channels.iter().map(row).collect(),
             brief: self.brief.iter().map(brief).collect(),
-            first: (!self.is_first).then(|| RESTRICTIONS.to_owned()),
-            next: self.next.as_ref().map(|next| format!("{RESTRICTIONS}?next={next}")),
-            form: visitor.form(RESTRICTIONS),
-            lift: visitor.form(LIFT),
+            first: (!self.is_first).then(|| here.clone()),
+            next: self.next.as_ref().map(|next| format!("{here}?next={next}")),
+            form: desk.form(RESTRICTIONS),
+            lift: desk.form(LIFT),
             target,
             is_minute: false,
             errors,
@@ -113,66 +117,66 @@ fn seconds_left(ends_at: Timestamp, now: Timestamp, lang: Lang) -> String {
 }
 
 /// `GET /studio/restrictions`. `next` is the cursor of the page before.
-pub(crate) async fn show(person: Person) -> PageAnswer {
-    let content = RestrictionContent::read(&person).await?;
-    person.visitor.page(&content.page(&person, "", FieldErrors::default()))
+pub(crate) async fn show(StudioAt { desk, .. }: StudioAt<at::Restrictions>) -> PageAnswer {
+    let content = RestrictionContent::read(&desk).await?;
+    desk.visitor.page(&content.page(&desk, "", FieldErrors::default()))
 }
 
 /// `POST /studio/restrictions`: restricts a channel until it is released, or for a minute.
-pub(crate) async fn restrict(PostedBy { person, fields }: PostedBy) -> PageAnswer {
-    let visitor = &person.visitor;
+pub(crate) async fn restrict(PostedAt { desk, fields, .. }: PostedAt<at::Restrictions>) -> PageAnswer {
+    let visitor = &desk.visitor;
     let target = fields.text("targetChannelId");
     let is_minute = fields.text("duration") == MINUTE;
     let (done, flash) = match is_minute {
-        true => (restrict_for_a_minute(&person, target).await, Flash::ChannelRestrictedForAMinute),
-        false => (restrict_until_released(&person, target).await, Flash::ChannelRestricted),
+        true => (restrict_for_a_minute(&desk, target).await, Flash::ChannelRestrictedForAMinute),
+        false => (restrict_until_released(&desk, target).await, Flash::ChannelRestricted),
     };
     match done {
-        Ok(()) => Ok(visitor.redirect(RESTRICTIONS, Some(flash))),
+        Ok(()) => Ok(desk.redirect(RESTRICTIONS, Some(flash))),
         Err(error) => {
             let errors = refused(error, visitor.lang())?;
-            let content = RestrictionContent::read(&person).await?;
-            let mut page = content.page(&person, target, errors);
+            let content = RestrictionContent::read(&desk).await?;
+            let mut page = content.page(&desk, target, errors);
             page.is_minute = is_minute;
             visitor.form_again(&page)
         }
     }
 }
 
-async fn restrict_until_released(person: &Person, target: &str) -> Result<(), service::Error> {
+async fn restrict_until_released(desk: &Desk, target: &str) -> Result<(), service::Error> {
     let target = ChannelId::parse("targetChannelId", target.trim())?;
-    person.visitor.web().service().restrict(&person.channel_id, target).await
+    desk.visitor.web().service().restrict(&desk.channel_id, target).await
 }
 
-async fn restrict_for_a_minute(person: &Person, target: &str) -> Result<(), service::Error> {
-    let target = chat_target(person, target)?;
-    person.visitor.web().service().restrict_temporarily(&person.channel_id, target).await
+async fn restrict_for_a_minute(desk: &Desk, target: &str) -> Result<(), service::Error> {
+    let target = chat_target(desk, target)?;
+    desk.visitor.web().service().restrict_temporarily(&desk.channel_id, target).await
 }
 
 /// `POST /studio/restrictions/lift`: ends a restriction of that `duration`.
-pub(crate) async fn lift(PostedBy { person, fields }: PostedBy) -> PageAnswer {
-    let visitor = &person.visitor;
-    match lifted(&person, fields.text("targetChannelId"), fields.text("duration")).await {
-        Ok(()) => Ok(visitor.redirect(RESTRICTIONS, Some(Flash::RestrictionLifted))),
+pub(crate) async fn lift(PostedAt { desk, fields, .. }: PostedAt<at::Restrictions>) -> PageAnswer {
+    let visitor = &desk.visitor;
+    match lifted(&desk, fields.text("targetChannelId"), fields.text("duration")).await {
+        Ok(()) => Ok(desk.redirect(RESTRICTIONS, Some(Flash::RestrictionLifted))),
         Err(error) => {
             let errors = refused(error, visitor.lang())?;
-            let content = RestrictionContent::read(&person).await?;
-            visitor.form_again(&content.page(&person, "", errors))
+            let content = RestrictionContent::read(&desk).await?;
+            visitor.form_again(&content.page(&desk, "", errors))
         }
     }
 }
 
-async fn lifted(person: &Person, target: &str, duration: &str) -> Result<(), service::Error> {
-    let service = person.visitor.web().service();
+async fn lifted(desk: &Desk, target: &str, duration: &str) -> Result<(), service::Error> {
+    let service = desk.visitor.web().service();
     if duration == MINUTE {
-        return service.release_temporarily(&person.channel_id, chat_target(person, target)?).await;
+        return service.release_temporarily(&desk.channel_id, chat_target(desk, target)?).await;
     }
-    service.release(&person.channel_id, ChannelId::parse("targetChannelId", target)?).await
+    service.release(&desk.channel_id, ChannelId::parse("targetChannelId", target)?).await
 }
 
-fn chat_target(person: &Person, target: &str) -> Result<ChatTarget, service::Error> {
+fn chat_target(desk: &Desk, target: &str) -> Result<ChatTarget, service::Error> {
     let target = ChannelId::parse("targetChannelId", target.trim())?;
-    Ok(ChatTarget { target, chat_channel_id: chat_channel_id(&person.channel_id) })
+    Ok(ChatTarget { target, chat_channel_id: chat_channel_id(&desk.channel_id) })
 }
 
 #[derive(Debug)]

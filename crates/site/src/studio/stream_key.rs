@@ -2,9 +2,12 @@
 
 use askama::Template;
 use web::pages::{Area, Flash, Lang, Shell, filters};
-use web::{FormTarget, PageAnswer, Person, PostedBy};
+use web::{FormTarget, PageAnswer};
 
-use crate::studio::frame::{StudioNav, StudioPlace};
+use crate::studio::at;
+use crate::studio::desk::{Desk, PostedAt, StudioAt};
+use crate::studio::frame::StudioPlace;
+use crate::studio::nav::StudioNav;
 
 const STREAM_KEY: &str = StudioPlace::StreamKey.path();
 /// The form that replaces the key.
@@ -29,33 +32,33 @@ impl StreamKeyPage<'_> {
     }
 }
 
-fn page(person: &Person, key: Option<String>) -> StreamKeyPage<'_> {
-    let visitor = &person.visitor;
+fn page(desk: &Desk, key: Option<String>) -> StreamKeyPage<'_> {
+    let visitor = &desk.visitor;
     StreamKeyPage {
         shell: visitor.shell(Area::Studio),
-        nav: StudioNav::at(StudioPlace::StreamKey, visitor),
+        nav: StudioNav::at(StudioPlace::StreamKey, desk),
         t: texts(visitor.lang()),
         key,
-        form: visitor.form(STREAM_KEY),
-        replace: visitor.form(REPLACE),
+        form: desk.form(STREAM_KEY),
+        replace: desk.form(REPLACE),
     }
 }
 
 /// `GET /studio/stream-key`. It does not show the key.
-pub(crate) async fn show(person: Person) -> PageAnswer {
-    person.visitor.page(&page(&person, None))
+pub(crate) async fn show(StudioAt { desk, .. }: StudioAt<at::StreamKey>) -> PageAnswer {
+    desk.visitor.page(&page(&desk, None))
 }
 
 /// `POST /studio/stream-key`: shows the key on this one page.
-pub(crate) async fn reveal(PostedBy { person, .. }: PostedBy) -> PageAnswer {
-    let key = person.visitor.web().service().stream_key(&person.channel_id).await?;
-    person.visitor.page(&page(&person, Some(key.expose().to_owned())))
+pub(crate) async fn reveal(PostedAt { desk, .. }: PostedAt<at::StreamKey>) -> PageAnswer {
+    let key = desk.visitor.web().service().stream_key(&desk.channel_id).await?;
+    desk.visitor.page(&page(&desk, Some(key.expose().to_owned())))
 }
 
 /// `POST /studio/stream-key/replace`: makes a new key. The old one is invalid at once.
-pub(crate) async fn replace(PostedBy { person, .. }: PostedBy) -> PageAnswer {
-    person.visitor.web().service().reissue_stream_key(&person.channel_id, None).await?;
-    Ok(person.visitor.redirect(STREAM_KEY, Some(Flash::StreamKeyReplaced)))
+pub(crate) async fn replace(PostedAt { desk, .. }: PostedAt<at::StreamKey>) -> PageAnswer {
+    desk.visitor.web().service().reissue_stream_key(&desk.channel_id, None).await?;
+    Ok(desk.redirect(STREAM_KEY, Some(Flash::StreamKeyReplaced)))
 }
 
 struct StreamKeyTexts {

@@ -334,11 +334,37 @@ async fn managers_come_after_the_owner_by_the_day_of_their_first_role() {
                 ("c", "channel c", UserRole::StreamingSettlementManager, at(5)),
             ]
         );
+        assert_eq!(tx.managers_after(&a, (at(-9), ""), 9).await?, managers[1..]);
+        assert_eq!(tx.managers_after(&a, (at(5), "A-upper"), 1).await?, managers[2..3]);
+        assert!(tx.managers_after(&a, (at(5), "c"), 9).await?.is_empty());
         assert_eq!((tx.count_other_managers(&a, &b).await?, tx.count_other_managers(&a, &a).await?), (2, 3));
         assert!(tx.delete_manager(&a, &b).await?);
         assert!(!tx.delete_manager(&a, &b).await?);
         assert_eq!(tx.managers(&a).await?.len(), 3);
         assert!(tx.managers(&channel("missing")).await?.is_empty());
+        Ok(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_person_finds_the_channels_with_a_role_but_no_barred_ones() {
+    in_seeded(async move |tx: &mut Tx| {
+        let (a, b, c) = (channel("a"), channel("b"), channel("c"));
+        for of in [&a, &b] {
+            tx.put_manager(of, &c, UserRole::StreamingChatManager, at(5)).await?;
+        }
+        let managed = tx.managed_channels(&c, "", 9).await?;
+        let found: Vec<_> = managed.iter().map(|one| (one.channel_id.as_str(), one.name.as_str())).collect();
+        assert_eq!(found, [("a", "channel a"), ("b", "channel b")]);
+        assert_eq!((managed[0].role, managed[0].created_at), (UserRole::StreamingChatManager, at(5)));
+        assert_eq!(tx.managed_channels(&c, "a", 9).await?, managed[1..]);
+        assert_eq!(tx.managed_channels(&c, "", 1).await?, managed[..1]);
+        assert_eq!(tx.managed_channel(&c, &a).await?.as_ref(), Some(&managed[0]));
+        assert_eq!(tx.managed_channel(&a, &c).await?, None);
+        tx.bar_channel(&a, at(6)).await?;
+        assert_eq!(tx.managed_channel(&c, &a).await?, None);
+        assert_eq!(tx.managed_channels(&c, "", 9).await?, managed[1..]);
         Ok(())
     })
     .await;

@@ -78,6 +78,11 @@ static VIEWS: LazyLock<Vec<[Vec<OperationView>; 2]>> =
 /// The texts of both languages are searched, whatever the language of the page.
 static ENTRIES: LazyLock<[Vec<Entry>; 2]> = LazyLock::new(|| Lang::ALL.map(entries));
 
+/// Builds the entries, once for the process.
+pub(super) fn prepare() {
+    LazyLock::force(&ENTRIES);
+}
+
 /// What matches all words of a search, the best first.
 pub fn search(asked: &str, lang: Lang) -> Vec<Found> {
     let asked: String = asked.chars().take(ASKED_CHARS_MAX).collect::<String>().to_lowercase();

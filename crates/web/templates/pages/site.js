@@ -59,15 +59,17 @@ if (chat) {
   const poll = async () => {
     const paused = chat.matches(':hover, :focus-within');
     state.textContent = paused ? state.dataset.paused : state.dataset.live;
+    let wait = 2000;
     if (!paused && !document.hidden) {
       try {
         const answer = await fetch(`${chat.dataset.messages}?since=${newest()}`, { redirect: 'manual' });
         // The sign-in has ended.
         if (answer.type === 'opaqueredirect') return location.reload();
         if (answer.ok) add(await answer.text());
+        if (answer.status === 429) wait = 1000 * (Number(answer.headers.get('Retry-After')) || 30);
       } catch { /* The next try follows. */ }
     }
-    setTimeout(poll, 2000);
+    setTimeout(poll, wait);
   };
   setTimeout(poll, 2000);
 }

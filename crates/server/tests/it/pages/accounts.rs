@@ -248,6 +248,28 @@ async fn a_removed_account_takes_its_tokens_and_sockets_along() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn with_a_second_step_an_account_is_deleted_with_a_code() {
+    both(Setup::default(), |world| async move {
+        let mut browser = register(&world, "nuri").await;
+        let page = browser.open("/account/delete").await;
+        assert!(page.form("login").field("code").is_none());
+        let (secret, _) = turn_on(&world, &mut browser).await;
+        world.advance(std::time::Duration::from_millis(2 * TOTP_STEP_MS as u64));
+        let form = browser.open("/account/delete").await.form("login");
+        let typed = |code: &str| filled(&form, &[("login", "nuri"), ("password", PASSWORD), ("code", code)]);
+        for wrong in ["", "123456", "abcde-fghij"] {
+            assert_wrong(&browser.submit(&typed(wrong)).await, "code", "인증 앱");
+        }
+        let without = typed("").without("code");
+        assert_eq!(browser.submit(&without).await.response.status, 422);
+        assert!(is_signed_in(&mut browser).await);
+        assert_eq!(browser.submit(&typed(&code(&world, &secret))).await.location(), "/");
+        assert!(!is_signed_in(&mut browser).await);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn forms_of_accounts_need_the_proof_of_their_browser_and_page() {
     both(Setup::default(), |world| async move {
         let mut browser = register(&world, "haneul").await;

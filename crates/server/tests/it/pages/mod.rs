@@ -16,6 +16,7 @@ mod providers;
 mod sign_in;
 mod studio;
 mod studio_chat;
+mod studio_managers;
 
 use domain::secret::SecretHash;
 use testkit::{Browser, Form, Page, Person, World};

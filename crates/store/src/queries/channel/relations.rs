@@ -37,6 +37,35 @@ const MANAGERS: &str = sql!(
     ) roles ORDER BY place, created_at, id"
 );
 
+const MANAGERS_AFTER: &str = sql!(
+    "SELECT ",
+    Manager::COLUMNS,
+    "
+    FROM (
+        SELECT c.channel_id AS id, c.channel_name AS name, m.user_role, m.created_at
+        FROM managers m JOIN channels c ON c.channel_id = m.manager_channel_id
+        WHERE m.channel_id = $1 AND (m.created_at, m.manager_channel_id) > ($2, $3)
+        ORDER BY m.created_at, m.manager_channel_id LIMIT $4
+    ) roles ORDER BY created_at, id"
+);
+
+const MANAGED: &str = sql!(
+    "SELECT ",
+    ManagedChannel::COLUMNS,
+    "
+    FROM managers m JOIN channels c ON c.channel_id = m.channel_id
+    WHERE m.manager_channel_id = $1 AND m.channel_id > $2 AND c.deleted_at IS NULL AND c.barred_at IS NULL
+    ORDER BY m.channel_id LIMIT $3"
+);
+
+const MANAGED_ONE: &str = sql!(
+    "SELECT ",
+    ManagedChannel::COLUMNS,
+    "
+    FROM managers m JOIN channels c ON c.channel_id = m.channel_id
+    WHERE m.manager_channel_id = $1 AND m.channel_id = $2 AND c.deleted_at IS NULL AND c.barred_at IS NULL"
+);
+
 const INSERT_FOLLOWER: &str = "
     INSERT INTO followers (channel_id, follower_channel_id, created_at, newest_rank)
     VALUES ($1, $2, $3, -CAST($3 AS BIGINT)) ON CONFLICT (channel_id, follower_channel_id) DO NOTHING";
@@ -118,6 +147,26 @@ columns!(Subscriber {
     created_at: "s.created_at",
 });
 
+/// A channel that a person manages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ManagedChannel {
+    /// Its id.
+    pub channel_id: ChannelId,
+    /// Its name.
+    pub name: String,
+    /// The person's role.
+    pub role: UserRole,
+    /// When the first role was given.
+    pub created_at: Timestamp,
+}
+
+columns!(ManagedChannel {
+    channel_id: "m.channel_id",
+    name: "c.channel_name",
+    role: "m.user_role",
+    created_at: "m.created_at",
+});
+
 impl Tx {
     /// Locks a channel's lists for the rest of the transaction: `false` if there is no such channel.
     pub async fn lock_channel(&mut self, channel: &ChannelId) -> Result<bool, StoreError> {
@@ -157,6 +206,36 @@ impl Tx {
     /// The owner, and then the managers by the date of their first role.
     pub async fn managers(&mut self, channel: &ChannelId) -> Result<Vec<Manager>, StoreError> {
         self.fetch_all(MANAGERS, params![channel]).await
+    }
+
+    /// Up to `size` managers behind `after`, a day of the first role and an id, without the owner.
+    pub async fn managers_after(
+        &mut self,
+        channel: &ChannelId,
+        (since, manager): (Timestamp, &str),
+        size: i64,
+    ) -> Result<Vec<Manager>, StoreError> {
+        self.fetch_all(MANAGERS_AFTER, params![channel, since, manager, size]).await
+    }
+
+    /// Up to `size` channels after `after` in which a person has a role, in the order of their ids, without
+    /// barred ones.
+    pub async fn managed_channels(
+        &mut self,
+        manager: &ChannelId,
+        after: &str,
+        size: i64,
+    ) -> Result<Vec<ManagedChannel>, StoreError> {
+        self.fetch_all(MANAGED, params![manager, after, size]).await
+    }
+
+    /// A channel in which a person has a role, unless it is barred.
+    pub async fn managed_channel(
+        &mut self,
+        manager: &ChannelId,
+        channel: &ChannelId,
+    ) -> Result<Option<ManagedChannel>, StoreError> {
+        self.fetch_optional(MANAGED_ONE, params![manager, channel]).await
     }
 
     /// Adds a follower and counts it. An existing follower keeps its date.
@@ -301,6 +380,17 @@ fn longest(month: i64) -> i64 {
 mod tests {
     use super::*;
     use crate::queries::plan::sqlite_plan;
+
+    #[test]
+    fn managers_and_managed_channels_are_read_from_their_position_on() {
+        for (sql, place) in [
+            (MANAGERS_AFTER, "managers_appointed (channel_id=? AND (created_at,manager_channel_id)>(?,?))"),
+            (MANAGED, "managers_of_manager (manager_channel_id=? AND channel_id>?)"),
+        ] {
+            let plan = sqlite_plan(sql);
+            assert!(plan.iter().any(|step| step.ends_with(place)), "{plan:#?}");
+        }
+    }
 
     /// A page is found by index searches alone: nothing is scanned but the statement's own subqueries.
     #[test]

@@ -19,11 +19,8 @@ const TAKE: &str = "
     AND login = (SELECT p.login FROM people p JOIN channels c ON c.channel_id = p.channel_id
                  WHERE p.channel_id = $2 AND c.created_at <= application_offers.created_at)";
 
-const OF_APPLICATION: &str = sql!(
-    "SELECT ",
-    SentOffer::COLUMNS,
-    " FROM application_offers WHERE client_id = $1 AND created_at > $2"
-);
+const OF_APPLICATION: &str =
+    sql!("SELECT ", SentOffer::COLUMNS, " FROM application_offers WHERE client_id = $1 AND created_at > $2");
 
 const OF_PERSON: &str = sql!(
     "SELECT ",

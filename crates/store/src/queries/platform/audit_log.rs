@@ -126,6 +126,7 @@ mod tests {
             (ENTRIES[1][0][0], "audit_log_of_subject (subject_id=? AND entry_id<?)"),
             (ENTRIES[0][1][0], "audit_log_of_actor (actor_id=? AND entry_id<?)"),
             (ENTRIES[0][0][1], "audit_log_of_action (action=? AND entry_id<?)"),
+            (ENTRIES[0][1][1], "audit_log_of_actor_and_action (actor_id=? AND action=? AND entry_id<?)"),
         ] {
             let plan = sqlite_plan(sql);
             assert!(plan.iter().any(|step| step.ends_with(place)), "{place}: {plan:#?}");
