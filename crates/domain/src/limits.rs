@@ -289,3 +289,11 @@ pub const PASSWORD_RESET_QUOTA: Quota = Quota::new(10, 3_600);
 pub const SESSION_URL_QUOTA: Quota = Quota::per_minute(30);
 /// Chat messages of one user: 20 in 30 seconds.
 pub const CHAT_SEND_QUOTA: Quota = Quota::new(20, 30);
+
+/// Advice to receivers: a message to a webhook that was signed longer ago is refused (ours).
+pub const WEBHOOK_SIGNATURE_AGE_MS: i64 = 5 * MINUTE_MS;
+/// Advice to clients: the range of the random wait before a new connection, in milliseconds (ours). It is
+/// twice as long after each failure.
+pub const RECONNECT_WAIT_MS: [i64; 2] = [SECOND_MS, 2 * SECOND_MS];
+/// Advice to clients: the longest wait before a new connection (ours).
+pub const RECONNECT_WAIT_MAX_MS: i64 = MINUTE_MS;

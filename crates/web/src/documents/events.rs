@@ -125,6 +125,10 @@ impl WebhookPage<'_> {
         DocsPlace::Webhook.title(self.shell.lang)
     }
 
+    fn verifying_lead(&self) -> String {
+        fill(self.t.verifying_lead, self.shell.lang)
+    }
+
     fn drops_title(&self) -> &'static str {
         guide_title("drops", self.shell.lang)
     }

@@ -177,7 +177,7 @@ const EN: DocsTexts = DocsTexts {
                      Turn the automatic reconnection of the client off: a URL works once.",
     verifying: "Verify the signature",
     verifying_lead: "Verify the raw bytes of the body before you parse them. Compare in constant time, and refuse a \
-                     message that was signed more than five minutes ago.",
+                     message that was signed more than {=signature_age} ago.",
     attempts: "Attempts",
     attempts_text: "A 2xx within {=webhook_timeout} is success. Redirects are not followed. A failed attempt is repeated after \
                     {=webhook_retries}, each time with the same id and a new signature. After attempt {=webhook_attempts} the \
@@ -271,7 +271,7 @@ const KO: DocsTexts = DocsTexts {
     listening_lead: "세션 URL을 받고, 핸들러를 등록하고, 연결한 뒤 SYSTEM connected가 오면 구독하세요. URL은 한 번만 \
                      쓸 수 있으므로 클라이언트의 자동 재연결은 끄세요.",
     verifying: "서명 확인",
-    verifying_lead: "본문을 파싱하기 전에 받은 바이트 그대로 서명을 확인하세요. 비교는 상수 시간으로 하고, 서명한 지 5분이 \
+    verifying_lead: "본문을 파싱하기 전에 받은 바이트 그대로 서명을 확인하세요. 비교는 상수 시간으로 하고, 서명한 지 {=signature_age}이 \
                      넘은 메시지는 거절하세요.",
     attempts: "전송과 재시도",
     attempts_text: "{=webhook_timeout} 안에 2xx로 응답하면 성공입니다. 리다이렉트는 따라가지 않습니다. 실패하면 {=webhook_retries} 뒤에 \
