@@ -1,7 +1,8 @@
 'use strict';
 // What people do over several pages, with and without JavaScript: a developer registers an application, another person
 // allows it, a bot runs with it, the developer ends a session of the bot, the person withdraws, the developer rotates its
-// secret, deletes and restores it; a person makes an account, forgets its password, signs out and deletes it.
+// secret, deletes and restores it; a person makes an account, forgets its password, signs out and deletes it; a person signs
+// in at the operator's provider.
 const assert = require('node:assert/strict');
 const { createServer } = require('node:http');
 const { mkdtempSync, rmSync } = require('node:fs');
@@ -13,6 +14,7 @@ const { Inbox } = require('../js/lib/inbox.js');
 const { suite } = require('../js/lib/tap.js');
 const w = require('../js/lib/world.js');
 const { launch } = require('./chromium.js');
+const { startDelegation } = require('./delegated.js');
 const { BASE, DESK, PHONE, api, freshPage } = require('./console_rig.js');
 
 const { streamer, viewer, world } = w;
@@ -222,6 +224,7 @@ suite(async (step) => {
   const home = mkdtempSync(join(tmpdir(), 'chromium-'));
   const browser = await launch(home);
   const { server, redirect } = await callbackServer();
+  const delegation = await startDelegation();
   try {
     for (const [javaScriptEnabled, viewport] of [[true, DESK], [false, PHONE]]) {
       const options = { javaScriptEnabled, viewport };
@@ -229,10 +232,12 @@ suite(async (step) => {
       await step(`an application is registered, allowed, used, withdrawn, rotated, restored: ${how}`, () =>
         lifeOfAnApplication(browser, redirect, options));
       await step(`an account is made, reset, signed out, deleted: ${how}`, () => lifeOfAnAccount(browser, options));
+      await step(`a person signs in at a provider: ${how}`, () => delegation.journey(browser, options));
     }
   } finally {
     server.close();
     await browser.close();
+    delegation.stop();
     rmSync(home, { recursive: true, force: true });
   }
 });

@@ -1,62 +1,17 @@
 'use strict';
 // Sign-in at oidc-provider, a certified OpenID Connect provider: a `stagedoor serve` of its own, without passwords.
 const assert = require('node:assert/strict');
-const { execFile, spawn } = require('node:child_process');
-const { once } = require('node:events');
+const { execFile } = require('node:child_process');
 const { mkdtempSync, rmSync, writeFileSync } = require('node:fs');
-const { createServer } = require('node:net');
 const { tmpdir } = require('node:os');
 const { join } = require('node:path');
 
+const { callback, entry, freePort, startProvider, startService } = require('./lib/provider.js');
 const { Browser, forms, submission } = require('./lib/signin.js');
 const { suite } = require('./lib/tap.js');
 
 const BINARY = process.env.STAGEDOOR_BIN;
-const SECRET = 'a secret of the interop suite, long enough';
 const HOPS = 15;
-
-async function freePort() {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
-
-/** A provider whose own pages take any login, and ask for consent once. */
-async function startProvider(issuer, port, client) {
-  const { default: Provider } = await import('oidc-provider');
-  const provider = new Provider(issuer, {
-    clients: [{ client_id: 'stagedoor', client_secret: SECRET, ...client }],
-    claims: { profile: ['name'], email: ['email', 'email_verified'] },
-    cookies: { keys: ['interop'] },
-    pkce: { required: () => true },
-    findAccount: (_, id) => ({
-      accountId: id,
-      claims: () => ({ sub: id, name: `사람 ${id}`, email: `${id}@example.com`, email_verified: true }),
-    }),
-  });
-  const server = provider.listen(port, '127.0.0.1');
-  await once(server, 'listening');
-  return server;
-}
-
-async function startService(folder, port, file) {
-  const base = `http://127.0.0.1:${port}`;
-  const options = ['--listen', `127.0.0.1:${port}`, '--data', folder, '--base-url', base];
-  const child = spawn(BINARY, ['serve', ...options, '--upstreams', file, '--local-passwords', 'off'], {
-    env: { ...process.env, STAGEDOOR_OPERATOR_KEY: 'k'.repeat(40), STAGEDOOR_LISTEN: '' },
-    stdio: ['ignore', 'ignore', 'pipe'],
-  });
-  let log = '';
-  child.stderr.on('data', (text) => (log += text));
-  for (let tries = 0; tries < 100; tries += 1) {
-    const answer = await fetch(`${base}/health/ready`).catch(() => null);
-    if (answer?.ok) return { base, child, log: () => log };
-    await new Promise((resolve) => setTimeout(resolve, 100));
-  }
-  throw new Error(`the service did not start:\n${log}`);
-}
 
 const check = (args) =>
   new Promise((resolve) => {
@@ -97,14 +52,11 @@ suite(async (step) => {
   const folder = mkdtempSync(join(tmpdir(), 'stagedoor-upstream-'));
   const [providerPort, port] = [await freePort(), await freePort()];
   const issuer = `http://127.0.0.1:${providerPort}`;
-  const callback = (name) => `http://127.0.0.1:${port}/sign-in/upstream/${name}/callback`;
   const provider = await startProvider(issuer, providerPort, {
-    redirect_uris: [callback('company')],
+    redirect_uris: [callback(port, 'company')],
   });
   const file = join(folder, 'upstreams.yaml');
-  const entry = (name, secret) =>
-    `  - name: ${name}\n    label: { ko: 회사, en: Company }\n    issuer: ${issuer}\n    clientId: stagedoor\n    clientSecret: ${secret}\n`;
-  writeFileSync(file, `upstreams:\n${entry('company', SECRET)}${entry('wrong', 'another secret')}`);
+  writeFileSync(file, `upstreams:\n${entry('company', issuer)}${entry('wrong', issuer, 'another secret')}`);
   let service;
   try {
     const options = ['--upstreams', file, '--base-url', `http://127.0.0.1:${port}`];
@@ -112,7 +64,7 @@ suite(async (step) => {
       const { code, stdout } = await check(['company', '--json', ...options]);
       const report = JSON.parse(stdout);
       assert.equal(code, 0, stdout);
-      assert.equal(report.redirectAddress, callback('company'));
+      assert.equal(report.redirectAddress, callback(port, 'company'));
       assert.ok(report.steps.some(({ name, state }) => name === 'client' && state === 'ok'), stdout);
     });
     await step('the check finds a wrong secret', async () => {
