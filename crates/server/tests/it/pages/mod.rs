@@ -2,6 +2,7 @@
 
 mod accounts;
 mod application_offers;
+mod attacks;
 mod brand;
 mod browser_sessions;
 mod connected_apps;
