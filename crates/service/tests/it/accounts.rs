@@ -481,13 +481,14 @@ async fn a_removed_account_leaves_nothing_of_its_person() {
         let link = requested_link(&world, "haneul").await;
         world.service.request_password_reset("haneul", PAGE, Language::Korean).await.unwrap();
         let pending = signs_in(&world, "haneul", PASSWORD).await.unwrap();
-        let remove = async |login: &str, password: &str| {
-            world.service.delete_account(&channel, login, "", password).await
+        let remove = async |login: &str, password: &str, code: &str| {
+            world.service.delete_account(&channel, login, code, password).await
         };
-        assert_eq!(refused(remove("haneul", "wrong").await), invalid("password", Rule::RightPassword));
-        assert_eq!(refused(remove("nuri", PASSWORD).await), invalid("login", Rule::OwnLogin));
+        assert_eq!(refused(remove("haneul", "wrong", "").await), invalid("password", Rule::RightPassword));
+        assert_eq!(refused(remove("nuri", PASSWORD, "").await), invalid("login", Rule::OwnLogin));
+        assert_eq!(refused(remove("haneul", PASSWORD, "").await), invalid("code", Rule::RightCode));
         assert!(world.lives(&tokens).await);
-        remove("haneul", PASSWORD).await.unwrap();
+        remove("haneul", PASSWORD, &codes[1]).await.unwrap();
         assert!(!world.lives(&tokens).await && !is_signed_in(&world, &browser).await);
         assert!(signs_in(&world, "haneul", PASSWORD).await.is_none());
         assert!(!world.service.is_password_reset(&link).await.unwrap());
@@ -504,7 +505,7 @@ async fn a_removed_account_leaves_nothing_of_its_person() {
         ] {
             assert_eq!(world.count(table).await, 0, "{table}");
         }
-        assert_eq!(refused(remove("haneul", PASSWORD).await).status(), 404);
+        assert_eq!(refused(remove("haneul", PASSWORD, "").await).status(), 404);
         registered(&world, "haneul").await;
     })
     .await;

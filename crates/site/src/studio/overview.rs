@@ -80,7 +80,7 @@ fn texts(lang: Lang) -> &'static StudioTexts {
 }
 
 const KO: StudioTexts = StudioTexts {
-    lead: "내 방송과 채팅을 관리합니다.",
+    lead: "방송과 채팅을 관리합니다.",
     live: "방송 상태",
     on_air: "방송 중",
     off_air: "방송 중이 아닙니다.",
@@ -97,10 +97,10 @@ const KO: StudioTexts = StudioTexts {
 };
 
 const EN: StudioTexts = StudioTexts {
-    lead: "Your broadcast and its chat.",
+    lead: "The broadcast and its chat.",
     live: "Broadcast",
     on_air: "On air",
-    off_air: "You are not on air.",
+    off_air: "Not on air.",
     off_air_about: "Start your broadcasting program with the stream key. Then the broadcast is shown here.",
     adult: "Adults only",
     viewers: "Viewers",

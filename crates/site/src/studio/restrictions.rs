@@ -206,7 +206,7 @@ fn texts(lang: Lang) -> &'static RestrictionTexts {
 }
 
 const KO: RestrictionTexts = RestrictionTexts {
-    lead: "제한한 사용자는 내 채널에서 채팅할 수 없습니다. 매니저는 제한할 수 없습니다.",
+    lead: "제한한 사용자는 이 채널에서 채팅할 수 없습니다. 매니저는 제한할 수 없습니다.",
     add: "제한하기",
     target: "채널 ID",
     target_hint: "채팅에서는 메시지 옆의 단추로 바로 제한할 수 있습니다.",
@@ -224,7 +224,7 @@ const KO: RestrictionTexts = RestrictionTexts {
 };
 
 const EN: RestrictionTexts = RestrictionTexts {
-    lead: "People who may not chat in your channel. Managers cannot be restricted.",
+    lead: "People who may not chat in this channel. Managers cannot be restricted.",
     add: "Restrict somebody",
     target: "Channel id",
     target_hint: "In the chat, each message has a button for its author.",

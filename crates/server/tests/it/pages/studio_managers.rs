@@ -151,7 +151,7 @@ async fn a_barred_streamer_takes_the_studio_along() {
         give(&world, Some("STREAMING_CHANNEL_MANAGER")).await;
         let mut browser = signed_in(&world, &viewer).await;
         assert_eq!(status(&mut browser, BASE).await, 200);
-        world.operator(Request::put("/platform/v1/channels/haneul/barred")).await.content();
+        world.operator(Request::put("/platform/v1/channels/haneul/bar")).await.content();
         assert_eq!(status(&mut browser, BASE).await, 404);
         assert_shows(&browser.open("/studio/channels").await, "맡은 채널이 없습니다.");
     })
