@@ -11,10 +11,10 @@ const QUIET = [
   '--disable-component-update', '--disable-sync',
 ];
 
-/** Starts a browser with its profile in the folder `home`. */
-function launch(home) {
+/** Starts a browser with its profile in the folder `home`, and with these options besides. */
+function launch(home, options = []) {
   assert.ok(CHROMIUM, 'Chromium is not installed');
-  return chromium.launch({ executablePath: CHROMIUM, args: QUIET, env: { ...process.env, HOME: home } });
+  return chromium.launch({ executablePath: CHROMIUM, args: [...QUIET, ...options], env: { ...process.env, HOME: home } });
 }
 
 module.exports = { launch };

@@ -10,7 +10,7 @@ const w = require('../js/lib/world.js');
 const { launch } = require('./chromium.js');
 const { BASE, DESK, PHONE, api, findings, freshPage, picture } = require('./console_rig.js');
 
-const { streamer } = w;
+const { streamer, viewer } = w;
 const START = ['/', '/account', '/account/apps', '/account/sessions', '/developers', '/studio', '/operator', '/docs'];
 const SIGNED_OUT = ['/sign-in', '/register', '/reset-password', '/no-such-page'];
 // Parts of addresses that name one of many things.
@@ -79,6 +79,8 @@ suite(async (step) => {
   const browser = await launch(home);
   try {
     await api('PUT', `platform/v1/channels/${streamer.channelId}/operator-role`, { role: 'admin' });
+    const role = { userRole: 'STREAMING_CHANNEL_MANAGER' };
+    await api('PUT', `platform/v1/channels/${viewer.channelId}/managers/${streamer.channelId}`, role);
     const paths = await step('links lead to every page', () => everyPage(browser));
     console.log(`# ${paths.length} pages: ${paths.join(' ')}`);
     for (const [locale, viewport, colorScheme] of [
