@@ -41,8 +41,7 @@ pub use chat::{chat_log, chat_settings, chats};
 pub use cluster::{due, expire, housekeeping, nodes, overview};
 pub use developer::{
     application_offers, application_sessions, organization_invitations, organization_members,
-    owned_applications, registration,
-    review_requests,
+    owned_applications, registration, review_requests,
 };
 pub use identity::{
     accounts, application_life, application_secrets, application_switch, applications, browser_sessions,
