@@ -13,7 +13,7 @@ const { BASE, PHONE, api } = require('./console_rig.js');
 const { demo, streamer, viewer, world } = w;
 const FOLDER = resolve(process.env.STAGEDOOR_PICTURES ?? '../.cache/screens');
 const BYTES_MAX = 150_000;
-const DESK = { width: 1280, height: 780 };
+const DESK = { width: 1280, height: 740 };
 const SAID = {
   'ko-KR': ['오늘 방송 몇 시에 시작해요?', '인사드립니다! 처음 왔어요', '저번 주 등대 편 정말 좋았어요', '채팅 봇이 공지 올려 줬네요', '잘 보고 있습니다'],
   'en-US': ['When do you start today?', 'Hello, first time here!', 'Last week was great', 'The bot put up a notice', 'Watching along'],
