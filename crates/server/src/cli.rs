@@ -1,10 +1,13 @@
 //! The command line. Every option can also be set by the environment. A secret can also be read from a file,
 //! whose path is in a variable that ends in `_FILE`.
 
+mod backup;
 mod brand;
 mod common;
 mod listen_address;
+mod progress;
 mod serve;
+mod store_options;
 mod upstream_options;
 
 use std::path::{Path, PathBuf};
@@ -41,6 +44,7 @@ use crate::hosts::Hosts;
 use crate::tls::TlsOptions;
 use common::{NETWORKING, check_base};
 
+pub use backup::{BackupOptions, MigrateOptions, RestoreOptions, run_backup, run_migrate, run_restore};
 pub use common::{CommonOptions, LanguageOption, ProfileOption};
 pub use serve::{RegistrationOption, RoleOption, ServeOptions, ZoneOption};
 pub use upstream_options::{
@@ -148,6 +152,15 @@ pub enum Command {
     /// The OpenID Connect providers at which people sign in.
     #[command(subcommand)]
     Upstream(UpstreamCommand),
+    /// Takes a backup of the store beside the running service, and verifies it.
+    #[command(after_help = backup::BACKUP_HELP)]
+    Backup(BackupOptions),
+    /// Restores a backup into an empty place, or proves in a drill that it can be restored.
+    #[command(after_help = backup::RESTORE_HELP)]
+    Restore(RestoreOptions),
+    /// Moves the store from SQLite to PostgreSQL, or back, while no node runs.
+    #[command(after_help = backup::MIGRATE_HELP)]
+    Migrate(MigrateOptions),
 }
 
 /// The heading of the options of a sandbox, in the help.

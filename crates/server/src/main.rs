@@ -8,7 +8,9 @@ use commands::hosts_file::{self, WrittenHosts};
 use commands::webhook_listen::WebhookCommand;
 use commands::{CommandFailure, state_file};
 use rustix::process::{Resource, Rlimit, setrlimit};
-use server::cli::{Cli, Command, DevOptions, UpstreamCommand, check_upstream};
+use server::cli::{
+    Cli, Command, DevOptions, UpstreamCommand, check_upstream, run_backup, run_migrate, run_restore,
+};
 use server::dev::Start;
 use server::{Environment, Node, Settings};
 use tikv_jemallocator::Jemalloc;
@@ -98,6 +100,9 @@ fn run(cli: Cli) -> Result<(), CommandFailure> {
             commands::webhook_listen::run(&options, stop.next()).await.map_err(CommandFailure::from)
         }),
         Command::Upstream(UpstreamCommand::Check(options)) => runtime()?.block_on(check_upstream(&options)),
+        Command::Backup(options) => runtime()?.block_on(run_backup(&options)),
+        Command::Restore(options) => runtime()?.block_on(run_restore(&options)),
+        Command::Migrate(options) => runtime()?.block_on(run_migrate(&options)),
         Command::Serve(options) => {
             server::init_telemetry(options.common.log_filter(server::SERVE_LOG))?;
             let settings = options.settings()?;

@@ -35,6 +35,7 @@ mod stats;
 mod store;
 #[cfg(feature = "testing")]
 pub mod testing;
+pub mod transfer;
 mod tx;
 mod value;
 mod work;

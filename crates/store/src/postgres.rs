@@ -1,7 +1,7 @@
 //! PostgreSQL: a pool of connections for transactions, and a pool of shared connections for single look-ups.
 
 pub(crate) mod connection;
-mod connector;
+pub(crate) mod connector;
 mod read_pool;
 
 use std::future::Future;

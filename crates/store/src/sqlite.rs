@@ -219,7 +219,8 @@ fn whole_path(path: &Path) -> Result<PathBuf, StoreError> {
 }
 
 /// The exclusive lock on a data file.
-struct FileLock(File);
+#[derive(Debug)]
+pub(crate) struct FileLock(File);
 
 impl Drop for FileLock {
     /// Unlocks, because closing the file is not enough: a process that this one has just forked keeps the
@@ -231,7 +232,7 @@ impl Drop for FileLock {
 }
 
 /// Locks a data file for this process. Two processes would answer from stale caches.
-fn lock(path: &Path) -> Result<FileLock, StoreError> {
+pub(crate) fn lock(path: &Path) -> Result<FileLock, StoreError> {
     let mut name = path.as_os_str().to_owned();
     name.push(".lock");
     let file = OpenOptions::new()

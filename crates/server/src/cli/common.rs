@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use backup::DATA_FILE;
 use clap::{Args, ValueEnum};
-use commands::secret;
 use domain::client_address::TrustedProxies;
 use domain::limits::{PASSWORD_CHARS_MIN, PASSWORD_CHARS_MIN_MAX};
 use domain::mail::MailHook;
@@ -17,10 +17,10 @@ use domain::{Language, Profile};
 use service::nodes::Roles;
 use service::webhooks::WebhookSettings;
 use service::{AccountSettings, DeveloperSettings, PasswordCost};
-use store::DatabaseUrl;
 
 use super::brand::BrandOptions;
 use super::listen_address;
+use super::store_options::database_url;
 use crate::config::{BusSettings, Footprint, Settings, StoreSettings};
 
 /// The heading of the options about addresses, in the help.
@@ -231,13 +231,11 @@ impl CommonOptions {
     }
 
     pub(super) fn store(&self, folder: &Path) -> Result<StoreSettings, String> {
-        Ok(match secret("STAGEDOOR_DATABASE_URL", self.database_url.as_deref())? {
-            Some(url) if url.starts_with("postgres://") || url.starts_with("postgresql://") => {
-                StoreSettings::Postgres { url: DatabaseUrl::from(url) }
-            }
-            Some(_) => return Err("--database-url must begin with postgres://".to_owned()),
-            None => StoreSettings::Sqlite { path: folder.join("stagedoor.db") },
-        })
+        let url = database_url(self.database_url.as_deref())?;
+        Ok(url.map_or_else(
+            || StoreSettings::Sqlite { path: folder.join(DATA_FILE) },
+            |url| StoreSettings::Postgres { url },
+        ))
     }
 }
 

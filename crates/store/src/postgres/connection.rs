@@ -312,7 +312,7 @@ fn preparing(error: &Error, sql: &'static str) -> StoreError {
 
 /// The meaning of an error of the server or the driver. It contains only the code and the names of a server's
 /// error, because the server's message and detail quote values.
-pub(super) fn failure(error: &Error, sql: &'static str) -> StoreError {
+pub(crate) fn failure(error: &Error, sql: &'static str) -> StoreError {
     let Some(server) = error.as_db_error() else { return unreachable_server(error) };
     let code = server.code();
     match *code {

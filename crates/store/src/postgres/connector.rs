@@ -11,7 +11,7 @@ use tokio_postgres::{Client, Config, Error, NoTls};
 
 use super::connection::failure;
 use crate::migrate::{self, Applied, Migration};
-use crate::{DatabaseUrl, StoreError};
+use crate::{DEADLINE, DatabaseUrl, StoreError};
 
 /// The deadlines of the parts of a request.
 #[derive(Debug, Clone, Copy)]
@@ -74,7 +74,7 @@ END $$"#;
 
 /// Analyzes every table of the schema that has rows. Until the server's own analysis it would choose wrong
 /// indexes after a migration.
-const ANALYZE_FILLED_TABLES: &str = "DO $$
+pub(crate) const ANALYZE_FILLED_TABLES: &str = "DO $$
 DECLARE
     filled REGCLASS;
 BEGIN
@@ -143,6 +143,39 @@ async fn connect(config: &Config) -> Result<(Client, JoinHandle<()>), Error> {
     Ok((client, task))
 }
 
+/// The table that a copy into this schema keeps until it is complete: see `transfer`.
+pub(crate) const TRANSFER_PROGRESS: &str = "transfer_progress";
+
+/// Connects without time-outs for statements, for work that is not a request.
+pub(crate) async fn connect_alone(url: &DatabaseUrl) -> Result<(Client, JoinHandle<()>), StoreError> {
+    let deadlines = Deadlines::within(DEADLINE);
+    let config = parse(url, deadlines)?;
+    let connected = tokio::time::timeout(deadlines.connect, connect(&config)).await;
+    connected
+        .map_err(|_| StoreError::Unavailable("the server does not answer".to_owned()))?
+        .map_err(|error| failure(&error, ""))
+}
+
+/// Whether the schema has a table.
+pub(crate) async fn has_table(client: &Client, name: &str) -> Result<bool, Error> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM pg_class WHERE relname = CAST($1 AS TEXT)
+               AND relnamespace = current_schema()::regnamespace)";
+    client.query_one(sql, &[&name]).await?.try_get(0)
+}
+
+/// Refuses a schema into which another store is being copied.
+async fn check_complete(client: &Client) -> Result<(), StoreError> {
+    match has_table(client, TRANSFER_PROGRESS).await {
+        Ok(false) => Ok(()),
+        Ok(true) => Err(StoreError::Open(
+            "a copy into it has begun and is not complete: run `stagedoor migrate` or `stagedoor restore` again to \
+             finish it"
+                .to_owned(),
+        )),
+        Err(error) => Err(failure(&error, "")),
+    }
+}
+
 /// Parses the URL. Errors show nothing of it.
 pub(super) fn parse(url: &DatabaseUrl, deadlines: Deadlines) -> Result<Config, StoreError> {
     const NO_TLS: &str =
@@ -179,14 +212,18 @@ pub(super) async fn prepare_database(
     let (client, task) = connected
         .map_err(|_| StoreError::Unavailable("the server does not answer".to_owned()))?
         .map_err(|error| failure(&error, ""))?;
-    let outcome = migrate_on(&client, known).await;
+    let outcome = async {
+        check_complete(&client).await?;
+        migrate_on(&client, known).await
+    };
+    let outcome = outcome.await;
     // The end of the session releases the advisory lock.
     drop(client);
     task.abort();
     outcome
 }
 
-async fn migrate_on(client: &Client, known: &'static [Migration]) -> Result<(), StoreError> {
+pub(crate) async fn migrate_on(client: &Client, known: &'static [Migration]) -> Result<(), StoreError> {
     let failed = |error: Error| failure(&error, "");
     let row = client.query_one("SHOW server_encoding", &[]).await.map_err(failed)?;
     let encoding: &str = row.try_get(0).map_err(failed)?;

@@ -90,7 +90,7 @@ impl SqliteConnection {
         Self { sqlite, parameter_orders: HashMap::new() }
     }
 
-    pub(super) fn open_for_writing(path: &Path) -> Result<Self, StoreError> {
+    pub(crate) fn open_for_writing(path: &Path) -> Result<Self, StoreError> {
         let open = || -> rusqlite::Result<(Self, String)> {
             let connection = open(path)?;
             let mode = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
@@ -117,7 +117,7 @@ impl SqliteConnection {
     }
 
     /// Turns the syncs of this connection off.
-    pub(super) fn stop_syncing(&self) -> Result<(), StoreError> {
+    pub(crate) fn stop_syncing(&self) -> Result<(), StoreError> {
         self.sqlite.execute_batch(SETUP_UNSYNCED).map_err(|error| running(error, SETUP_UNSYNCED))
     }
 
@@ -174,7 +174,7 @@ impl SqliteConnection {
     }
 
     /// Brings the schema up to date, each migration in its own transaction.
-    pub(super) fn migrate(&mut self, known: &'static [Migration]) -> Result<(), StoreError> {
+    pub(crate) fn migrate(&mut self, known: &'static [Migration]) -> Result<(), StoreError> {
         self.execute(migrate::CREATE_HISTORY, &[])?;
         let mut applied = Vec::new();
         for row in self.query(migrate::READ_HISTORY, &[])? {
@@ -272,7 +272,7 @@ fn open(path: &Path) -> rusqlite::Result<rusqlite::Connection> {
 }
 
 /// A parameter as SQLite takes it.
-struct SqliteParameter<'a>(&'a Value<'a>);
+pub(crate) struct SqliteParameter<'a>(pub(crate) &'a Value<'a>);
 
 impl ToSql for SqliteParameter<'_> {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
@@ -322,7 +322,7 @@ fn refuse(path: &Path, error: &dyn std::fmt::Display) -> StoreError {
 }
 
 /// The error of a file that SQLite could not open.
-fn unopened(path: &Path, error: rusqlite::Error) -> StoreError {
+pub(crate) fn unopened(path: &Path, error: rusqlite::Error) -> StoreError {
     let words = error.to_string();
     match running(error, "") {
         StoreError::DiskFull => refuse(path, &"the disk is full: SQLite needs room for its log beside it"),
@@ -345,7 +345,7 @@ fn preparing(error: rusqlite::Error, sql: &'static str) -> StoreError {
 }
 
 /// An error from running. It contains only SQLite's code, and the names of a unique constraint's columns.
-fn running(error: rusqlite::Error, sql: &'static str) -> StoreError {
+pub(crate) fn running(error: rusqlite::Error, sql: &'static str) -> StoreError {
     let (code, message) = match &error {
         rusqlite::Error::SqliteFailure(failure, message) => {
             (failure.extended_code, message.as_deref().unwrap_or_default())

@@ -29,6 +29,7 @@ mod session_details;
 mod sessions;
 mod subscriptions;
 mod sweeps;
+mod transfer;
 mod upstreams;
 mod watching;
 mod webhooks;

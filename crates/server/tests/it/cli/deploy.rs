@@ -13,7 +13,7 @@ fn text(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-const DEPLOYED: [&str; 7] = [
+const DEPLOYED: [&str; 8] = [
     "deploy/Dockerfile",
     "deploy/compose/one-node.yaml",
     "deploy/compose/three-nodes.yaml",
@@ -21,12 +21,16 @@ const DEPLOYED: [&str; 7] = [
     "deploy/compose/nginx.conf",
     "deploy/systemd/stagedoor.service",
     "deploy/systemd/stagedoor@.service",
+    "deploy/systemd/stagedoor-backup.service",
 ];
 
-/// The help of `serve`.
+/// The help of the commands of an operator.
 fn help() -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_stagedoor")).args(["serve", "--help"]).output();
-    String::from_utf8(output.expect("it runs").stdout).expect("a text")
+    let help = |command| {
+        let output = Command::new(env!("CARGO_BIN_EXE_stagedoor")).args([command, "--help"]).output();
+        String::from_utf8(output.expect("it runs").stdout).expect("a text")
+    };
+    ["serve", "backup", "restore", "migrate"].map(help).concat()
 }
 
 /// The words of a text with this prefix: letters, digits, `_` and `-`.

@@ -1,5 +1,6 @@
 //! The program: its commands, start and stop.
 
+mod backups;
 mod command_line;
 mod deploy;
 mod first_minutes;

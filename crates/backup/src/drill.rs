@@ -1,0 +1,52 @@
+//! Proves a backup: restores it into a temporary folder, starts a store on it, and checks everything.
+
+use std::path::Path;
+
+use store::Target;
+use store::transfer::{Snapshot, check_file};
+
+use crate::manifest::compare;
+use crate::report::{OnReport, Phase};
+use crate::restore::{copy_checked, migrate_file};
+use crate::take::sums;
+use crate::{Backup, BackupError, DATA_FILE};
+
+/// What a drill has shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Drill {
+    /// Rows that were compared with the manifest.
+    pub rows: u64,
+    /// The number of the latest migration of the backup.
+    pub schema_version: i64,
+    /// The number of the latest migration after the start of this program on it.
+    pub migrated_to: i64,
+}
+
+/// Restores a backup into a temporary folder within `folder` (or the system's), and checks it. Then brings
+/// its schema up to date, as a start of the service does, and deletes the folder.
+///
+/// # Errors
+/// [`BackupError::Damaged`] names the first thing that is not what the manifest says.
+pub async fn drill(
+    backup: &Backup,
+    folder: Option<&Path>,
+    on_report: OnReport<'_>,
+) -> Result<Drill, BackupError> {
+    let parent = folder.map_or_else(std::env::temp_dir, Path::to_owned);
+    let work = tempfile::tempdir_in(&parent)
+        .map_err(|error| BackupError::file("cannot make a folder in", &parent, &error))?;
+    let path = work.path().join(DATA_FILE);
+    tokio::task::block_in_place(|| copy_checked(backup, &path, on_report))?;
+    on_report(Phase::Check, DATA_FILE, 0);
+    tokio::task::block_in_place(|| check_file(&path)).map_err(BackupError::of("the backup"))?;
+    // Tables and columns of an older schema change, so they are compared only when they are this program's.
+    migrate_file(&path).await?;
+    let target = Target::Sqlite { path: path.clone() };
+    let snapshot = Snapshot::open(&target).await.map_err(BackupError::of("the backup"))?;
+    let found = sums(&snapshot, on_report).await?;
+    let migrated_to = snapshot.schema_version();
+    if migrated_to == backup.manifest.schema_version {
+        compare(&backup.manifest.tables, &found)?;
+    }
+    Ok(Drill { rows: backup.manifest.rows(), schema_version: backup.manifest.schema_version, migrated_to })
+}

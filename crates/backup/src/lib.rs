@@ -1,0 +1,43 @@
+//! Backups of a whole store, restored to either engine, and moves between the engines.
+//!
+//! A backup is a folder of two files, whatever the engine of the store:
+//!
+//! - `stagedoor.db`: all rows, as a SQLite file. `stagedoor serve --data` can start on it.
+//! - `manifest.json`: when the backup was taken and by which version, the SHA-256 of the file, and the rows
+//!   and the checksum of each table.
+//!
+//! The folder gets its name when both files are complete, checked against the store and synced.
+//!
+//! | Module | What it does |
+//! |---|---|
+//! | `error` | why a backup failed |
+//! | `report` | the progress of long work |
+//! | `manifest` | `manifest.json` |
+//! | `files` | hashes, private files, syncs |
+//! | `folder` | the folder of the backups: names, the lock, old backups |
+//! | `take` | takes a backup |
+//! | `restore` | restores a backup |
+//! | `drill` | proves a backup by a restore |
+//! | `moving` | moves a store to another engine |
+
+mod drill;
+mod error;
+mod files;
+mod folder;
+mod manifest;
+mod moving;
+mod report;
+mod restore;
+mod take;
+
+pub use drill::{Drill, drill};
+pub use error::BackupError;
+pub use folder::{Backup, find, list};
+pub use manifest::{Manifest, TableEntry};
+pub use moving::{Move, Moved, move_store};
+pub use report::{OnReport, Phase};
+pub use restore::{Restored, restore};
+pub use take::{Taken, take};
+
+/// The data file of a backup, and of a store that `stagedoor serve --data` uses.
+pub const DATA_FILE: &str = "stagedoor.db";

@@ -1,0 +1,113 @@
+//! Restores a backup into an empty place.
+
+use std::path::Path;
+
+use store::transfer::{Restart, Snapshot, copy_to_postgres};
+use store::{DatabaseUrl, Options, Store, Target};
+
+use crate::manifest::{Manifest, compare};
+use crate::report::{OnReport, forward};
+use crate::take::sums;
+use crate::{Backup, BackupError, DATA_FILE, files};
+
+/// A store that was restored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Restored {
+    /// Its rows.
+    pub rows: u64,
+    /// The size of the backup's data file, in bytes.
+    pub bytes: u64,
+}
+
+/// Restores a backup: into a new SQLite file, or into an empty schema of PostgreSQL. A restore to PostgreSQL
+/// that was interrupted goes on when it is called again.
+///
+/// # Errors
+/// [`BackupError::Refused`] if the place is not empty or the backup is newer than this program,
+/// [`BackupError::Damaged`] if the backup is not what its manifest says. The place is then as before, or, on
+/// PostgreSQL, a schema on which no node starts.
+pub async fn restore(backup: &Backup, to: &Target, on_report: OnReport<'_>) -> Result<Restored, BackupError> {
+    match to {
+        Target::Sqlite { path } => restore_file(backup, path, on_report)?,
+        Target::Postgres { url } => restore_rows(backup, url, on_report).await?,
+    }
+    Ok(Restored { rows: backup.manifest.rows(), bytes: backup.manifest.bytes })
+}
+
+fn restore_file(backup: &Backup, path: &Path, on_report: OnReport<'_>) -> Result<(), BackupError> {
+    refuse_leftovers(path)?;
+    if let Some(folder) = path.parent() {
+        files::make_folder(folder)?;
+    }
+    let partial = files::partial_of(path);
+    // An earlier restore may have been interrupted.
+    files::delete_data_file(&partial)?;
+    let copied = tokio::task::block_in_place(|| copy_checked(backup, &partial, on_report));
+    if let Err(error) = copied {
+        files::delete_data_file(&partial)?;
+        return Err(error);
+    }
+    files::rename(&partial, path)
+}
+
+/// Refuses a place with a data file, or with the log of one, which SQLite would apply to the restored file.
+fn refuse_leftovers(path: &Path) -> Result<(), BackupError> {
+    for file in files::of_data_file(path) {
+        if file.exists() {
+            return Err(BackupError::Refused(format!(
+                "{} is there already: restore into an empty folder, or move the old files away",
+                file.display()
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Copies the data file of a backup, and checks its bytes.
+pub(crate) fn copy_checked(backup: &Backup, to: &Path, on_report: OnReport<'_>) -> Result<(), BackupError> {
+    let from = backup.folder.join(DATA_FILE);
+    let (bytes, sha256) = files::copy(&from, to, on_report)?;
+    check_bytes(&from, &backup.manifest, bytes, &sha256)
+}
+
+fn check_bytes(path: &Path, manifest: &Manifest, bytes: u64, sha256: &str) -> Result<(), BackupError> {
+    if bytes == manifest.bytes && sha256 == manifest.sha256 {
+        return Ok(());
+    }
+    Err(BackupError::Damaged(format!(
+        "{} is damaged: it has {bytes} bytes and the SHA-256 {sha256}, and its manifest says {} bytes and {}",
+        path.display(),
+        manifest.bytes,
+        manifest.sha256
+    )))
+}
+
+async fn restore_rows(
+    backup: &Backup,
+    url: &DatabaseUrl,
+    on_report: OnReport<'_>,
+) -> Result<(), BackupError> {
+    // The backup is never opened itself: opening a file can change files beside it.
+    let work = tempfile::tempdir()
+        .map_err(|error| BackupError::file("cannot make a folder in", &std::env::temp_dir(), &error))?;
+    let path = work.path().join(DATA_FILE);
+    tokio::task::block_in_place(|| copy_checked(backup, &path, on_report))?;
+    migrate_file(&path).await?;
+    let source = Target::Sqlite { path };
+    let snapshot = Snapshot::open(&source).await.map_err(BackupError::of("the backup"))?;
+    let expected = sums(&snapshot, on_report).await?;
+    let name = format!("the backup {}", backup.manifest.sha256);
+    let copied = copy_to_postgres(&snapshot, url, &name, Restart::Never, &mut forward(on_report)).await;
+    copied.map_err(BackupError::of("the database"))?;
+    let database = Target::Postgres { url: url.clone() };
+    let restored = Snapshot::open(&database).await.map_err(BackupError::of("the database"))?;
+    compare(&expected, &sums(&restored, on_report).await?)
+}
+
+/// Brings the schema of a data file up to date, as the start of the service does.
+pub(crate) async fn migrate_file(path: &Path) -> Result<(), BackupError> {
+    let target = Target::Sqlite { path: path.to_owned() };
+    let opened = Store::open(target, Options::default()).await.map_err(BackupError::of("the backup"))?;
+    opened.close().await;
+    Ok(())
+}

@@ -1,0 +1,57 @@
+//! Which store a command works on.
+
+use std::path::PathBuf;
+
+use backup::DATA_FILE;
+use clap::Args;
+use commands::secret;
+use store::{DatabaseUrl, Target};
+
+/// The store of a command that is not a server.
+#[derive(Debug, Args)]
+pub struct StoreOptions {
+    /// The folder of the SQLite store, when there is no --database-url.
+    #[arg(long, value_name = "DIR", env = "STAGEDOOR_DATA", default_value = "stagedoor-data")]
+    pub data: PathBuf,
+
+    /// The PostgreSQL database: postgres://user:password@host/database. Also STAGEDOOR_DATABASE_URL or
+    /// STAGEDOOR_DATABASE_URL_FILE, which keep the password out of the list of processes.
+    #[arg(long, value_name = "URL", env = "STAGEDOOR_DATABASE_URL", hide_env_values = true)]
+    pub database_url: Option<String>,
+}
+
+impl StoreOptions {
+    /// The store.
+    ///
+    /// # Errors
+    /// A sentence for the operator that names the option.
+    pub fn target(&self) -> Result<Target, String> {
+        Ok(self
+            .database()?
+            .map_or_else(|| Target::Sqlite { path: self.file() }, |url| Target::Postgres { url }))
+    }
+
+    /// The data file in the folder.
+    pub fn file(&self) -> PathBuf {
+        self.data.join(DATA_FILE)
+    }
+
+    /// The database, if one is given.
+    ///
+    /// # Errors
+    /// A sentence for the operator that names the option.
+    pub fn database(&self) -> Result<Option<DatabaseUrl>, String> {
+        database_url(self.database_url.as_deref())
+    }
+}
+
+/// The database of the option, the environment or a file.
+pub(super) fn database_url(given: Option<&str>) -> Result<Option<DatabaseUrl>, String> {
+    match secret("STAGEDOOR_DATABASE_URL", given)? {
+        Some(url) if url.starts_with("postgres://") || url.starts_with("postgresql://") => {
+            Ok(Some(DatabaseUrl::from(url)))
+        }
+        Some(_) => Err("--database-url must begin with postgres://".to_owned()),
+        None => Ok(None),
+    }
+}

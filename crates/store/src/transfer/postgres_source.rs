@@ -1,0 +1,119 @@
+//! The rows of a PostgreSQL database, on a connection of its own.
+
+use std::pin::pin;
+
+use futures_util::TryStreamExt;
+use tokio::task::JoinHandle;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, Error};
+
+use super::catalog::{ColumnKind, TableShape};
+use super::{CHUNK_ROWS, ChunkSender};
+use crate::migrate::{self, Applied};
+use crate::postgres::connection::failure;
+use crate::postgres::connector;
+use crate::{DatabaseUrl, Row, StoreError, Value};
+
+/// A connection without time-outs, which ends with this value.
+pub(super) struct Connected {
+    pub client: Client,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Connected {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+pub(super) fn failed(error: Error) -> StoreError {
+    failure(&error, "")
+}
+
+impl Connected {
+    pub async fn open(url: &DatabaseUrl) -> Result<Self, StoreError> {
+        let (client, task) = connector::connect_alone(url).await?;
+        Ok(Self { client, task })
+    }
+
+    /// Begins a transaction in which every read sees the same data.
+    pub async fn begin_snapshot(&self) -> Result<(), StoreError> {
+        let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+        self.client.batch_execute(begin).await.map_err(failed)
+    }
+
+    /// The applied migrations, none for a schema without their table.
+    pub async fn history(&self) -> Result<Vec<Applied>, StoreError> {
+        if !self.has_table("schema_migrations").await? {
+            return Ok(Vec::new());
+        }
+        let rows = self.client.query(migrate::READ_HISTORY, &[]).await.map_err(failed)?;
+        let applied =
+            |row: &tokio_postgres::Row| Ok(Applied { version: row.try_get(0)?, checksum: row.try_get(1)? });
+        rows.iter().map(applied).collect::<Result<_, Error>>().map_err(failed)
+    }
+
+    pub async fn has_table(&self, name: &str) -> Result<bool, StoreError> {
+        connector::has_table(&self.client, name).await.map_err(failed)
+    }
+
+    /// Sends the rows of a table in chunks, and stops when the receiver is gone.
+    pub async fn send_rows(
+        &self,
+        table: &TableShape,
+        sql: &str,
+        params: &[Value<'static>],
+        to: &ChunkSender,
+    ) {
+        if let Err(error) = self.send_rows_or_fail(table, sql, params, to).await {
+            // A receiver that is gone needs no error.
+            let _ = to.send(Err(error)).await;
+        }
+    }
+
+    async fn send_rows_or_fail(
+        &self,
+        table: &TableShape,
+        sql: &str,
+        params: &[Value<'static>],
+        to: &ChunkSender,
+    ) -> Result<(), StoreError> {
+        let params: Vec<Box<dyn ToSql + Sync + Send>> = params.iter().map(parameter).collect();
+        let mut rows = pin!(self.client.query_raw(sql, params).await.map_err(failed)?);
+        let mut chunk = Vec::with_capacity(CHUNK_ROWS);
+        while let Some(row) = rows.try_next().await.map_err(failed)? {
+            chunk.push(read(&row, table).map_err(failed)?);
+            if chunk.len() == CHUNK_ROWS {
+                let full = std::mem::replace(&mut chunk, Vec::with_capacity(CHUNK_ROWS));
+                if to.send(Ok(full)).await.is_err() {
+                    return Ok(());
+                }
+            }
+        }
+        if !chunk.is_empty() {
+            let _ = to.send(Ok(chunk)).await;
+        }
+        Ok(())
+    }
+}
+
+fn parameter(value: &Value<'static>) -> Box<dyn ToSql + Sync + Send> {
+    match value {
+        Value::Null => Box::new(None::<String>),
+        Value::Int(value) => Box::new(*value),
+        Value::Bool(value) => Box::new(*value),
+        Value::Text(text) => Box::new(text.to_string()),
+    }
+}
+
+fn read(row: &tokio_postgres::Row, table: &TableShape) -> Result<Row, Error> {
+    let mut values = Vec::with_capacity(table.columns.len());
+    for (index, column) in table.columns.iter().enumerate() {
+        values.push(match column.kind {
+            ColumnKind::Text => row.try_get::<_, Option<String>>(index)?.into(),
+            ColumnKind::Integer => row.try_get::<_, Option<i64>>(index)?.into(),
+            ColumnKind::Boolean => row.try_get::<_, Option<bool>>(index)?.into(),
+        });
+    }
+    Ok(Row::new(values))
+}
