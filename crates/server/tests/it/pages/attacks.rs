@@ -153,6 +153,8 @@ const TABLE: &[(&str, &str, Reader)] = &[
     ("GET", "/studio/channels/{channelId}/subscribers", Owner),
 ];
 
+/// The pages of an application's webhook.
+const OF_WEBHOOK: &str = "/developers/applications/{clientId}/webhook";
 /// A name that would run a script, if a page took it for HTML.
 const NAME: &str = "<script>alert(1)</script>\"'<img src=x onerror=alert(2)>";
 /// The same as what a person types.
@@ -180,7 +182,9 @@ async fn put(world: &World, path: &str, body: Value) {
 
 impl Scene {
     async fn set_up(world: &World, name: &str) -> Self {
-        let Fixture { streamer, review_request_id, .. } = Fixture::set_up(world).await;
+        let Fixture { streamer, review_request_id, webhook_owner, .. } = Fixture::set_up(world).await;
+        let member = "/platform/v1/organizations/webhook-owner/members/haneul";
+        put(world, member, json!({ "role": "admin" })).await;
         let mut owner = signed_in(world, &streamer).await;
         let friend = world.person("friend").name(&format!("친구 {name}")).create().await;
         let stranger = world.person("stranger").create().await;
@@ -221,6 +225,9 @@ impl Scene {
             ("/developers/applications", "{requestId}", request("clientId", &app.client_id)),
             ("/developers/applications", "{secretId}", secret),
             ("/developers/applications", "{sessionKey}", socket.session_key().to_owned()),
+            (OF_WEBHOOK, "{clientId}", "webhook-owner".to_owned()),
+            (OF_WEBHOOK, "{secretId}", webhook_owner.secret_id.clone()),
+            (OF_WEBHOOK, "{messageId}", webhook_owner.message_id.clone()),
             ("/developers/offers", "{clientId}", theirs),
             ("/developers/organizations", "{organizationId}", organization.clone()),
             ("/developers/organizations", "{requestId}", request("organizationId", &organization)),
@@ -378,7 +385,8 @@ async fn every_form_needs_the_proof_of_its_page_and_browser_and_its_reader() {
             let first = signed_out.submit(&proven(&signed_out.clone(), form.clone())).await;
             assert_eq!(first.location(), "/sign-in", "{path}");
             if *reader != Person || path.contains("/bot") {
-                let others = scene.stranger.submit(&proven(&scene.stranger.clone(), form)).await;
+                let form = proven(&scene.stranger, with(form, "answer", "accept"));
+                let others = scene.stranger.submit(&form).await;
                 let expected = if *reader == Person { 303 } else { 404 };
                 assert_eq!(others.response.status, expected, "{path}");
             }
@@ -420,7 +428,7 @@ async fn names_and_fields_are_text_on_every_page_and_no_address_leads_elsewhere(
                 shown += page.response.text().matches("&#60;script&#62;alert(1)").count();
             }
             let hostile = testkit::encode(NAME);
-            for parameter in ["q", "next", "sort", "page", "subject", "state", "by", "since", "error"] {
+            for parameter in ["q", "id", "next", "sort", "page", "subject", "state", "by", "since", "error"] {
                 for value in [hostile.as_str(), &testkit::encode(ELSEWHERE)] {
                     let target = format!("{path}?{parameter}={value}");
                     assert_harmless(&get(&mut scene.owner, &target).await, &target);
