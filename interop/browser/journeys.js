@@ -2,7 +2,7 @@
 // What people do over several pages, with and without JavaScript: a developer registers an application, another person
 // allows it, a bot runs with it, the developer ends a session of the bot, the person withdraws, the developer rotates its
 // secret, deletes and restores it; a person makes an account, forgets its password, signs out and deletes it; a person signs
-// in at the operator's provider.
+// in at the operator's provider; a publisher sets a webhook and sends a message again.
 const assert = require('node:assert/strict');
 const { createServer } = require('node:http');
 const { mkdtempSync, rmSync } = require('node:fs');
@@ -220,6 +220,66 @@ async function lifeOfAnAccount(browser, options) {
   await context.close();
 }
 
+/** A receiver of webhooks, which answers what it is told. */
+function webhookReceiver() {
+  const received = [];
+  const receiver = { received, status: 503 };
+  const server = createServer((request, response) => {
+    request.resume().on('end', () => {
+      received.push(request.headers);
+      response.writeHead(receiver.status).end('the answer of the receiver');
+    });
+  });
+  return new Promise((resolve) => {
+    server.listen(0, '127.0.0.1', () => resolve({ server, url: `http://127.0.0.1:${server.address().port}/hook`, receiver }));
+  });
+}
+
+/** Loads the page until it shows the text. */
+async function reloadUntil(page, text) {
+  while (!(await page.textContent('main')).includes(text)) {
+    await setTimeout(LOOK_EVERY_MS);
+    await page.reload();
+  }
+}
+
+/** A publisher sets a webhook, sends a test message, sees a claim fail, and sends its message again. */
+async function lifeOfAWebhook(browser, claimer, options) {
+  const { server, url, receiver } = await webhookReceiver();
+  const { context, page, wrong } = await freshPage(browser, options);
+  const webhook = `${BASE}/developers/applications/drops/webhook`;
+  const press = (locator) => Promise.all([page.waitForEvent('load'), locator.click()]);
+  await signIn(page, streamer.login, streamer.password);
+  await page.goto(webhook);
+  await page.fill('[name=url]', 'ftp://games.example');
+  await submit(page, 'form:has([name=url])');
+  await page.locator('#f-url-error').waitFor();
+  await page.fill('[name=url]', url);
+  await submit(page, 'form:has([name=url])');
+  assert.equal((await page.inputValue('#made-secret')).length, 43);
+  receiver.status = 204;
+  await press(page.locator('button[name=test]'));
+  await reloadUntil(page, '204 · accepted');
+  assert.equal(receiver.received[0]['service-event-message-data-type'], 'webhook_test');
+  receiver.status = 503;
+  await api('POST', 'trigger/claim', { campaign: 'first-voyage', reward: 'sail', viewer: claimer });
+  while (receiver.received.length < 2) await setTimeout(LOOK_EVERY_MS);
+  await page.goto(`${webhook}/deliveries`);
+  await press(page.locator('tbody a').first());
+  await reloadUntil(page, '503 · refused');
+  assert.ok((await page.textContent('main')).includes('the answer of the receiver'));
+  receiver.status = 200;
+  await press(page.locator('button[name=resend]'));
+  await reloadUntil(page, '200 · accepted');
+  await page.goto(`${webhook}/removal`);
+  await submit(page);
+  assert.equal(new URL(page.url()).pathname, new URL(webhook).pathname);
+  assert.deepEqual(wrong.filter((line) => !/status of 422/.test(line)), []);
+  await context.close();
+  server.close();
+  server.closeAllConnections();
+}
+
 suite(async (step) => {
   const home = mkdtempSync(join(tmpdir(), 'chromium-'));
   const browser = await launch(home);
@@ -231,6 +291,8 @@ suite(async (step) => {
       const how = javaScriptEnabled ? 'with JavaScript' : 'without JavaScript, on a phone';
       await step(`an application is registered, allowed, used, withdrawn, rotated, restored: ${how}`, () =>
         lifeOfAnApplication(browser, redirect, options));
+      const claimer = javaScriptEnabled ? 'mina' : 'dal';
+      await step(`a webhook is set, tested, and sends a message again: ${how}`, () => lifeOfAWebhook(browser, claimer, options));
       await step(`an account is made, reset, signed out, deleted: ${how}`, () => lifeOfAnAccount(browser, options));
       await step(`a person signs in at a provider: ${how}`, () => delegation.journey(browser, options));
     }

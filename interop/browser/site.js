@@ -11,7 +11,10 @@ const { launch } = require('./chromium.js');
 const { BASE, DESK, PHONE, api, findings, freshPage, picture } = require('./console_rig.js');
 
 const { streamer, viewer } = w;
-const START = ['/', '/account', '/account/apps', '/account/sessions', '/developers', '/studio', '/operator', '/docs'];
+const START = ['/', '/account', '/account/apps', '/account/sessions', '/developers', '/studio', '/operator', '/docs',
+  '/developers/applications/drops/webhook'];
+// An address where nobody listens: the messages to it show failed attempts.
+const WEBHOOK = { url: 'http://127.0.0.1:9/webhook' };
 const SIGNED_OUT = ['/sign-in', '/register', '/reset-password', '/no-such-page'];
 // Parts of addresses that name one of many things.
 const ID = /^(.*\d.*|demo|drops|sandbox-games|(streamer|viewer)-.*|org-.*)$/;
@@ -81,6 +84,8 @@ suite(async (step) => {
     await api('PUT', `platform/v1/channels/${streamer.channelId}/operator-role`, { role: 'admin' });
     const role = { userRole: 'STREAMING_CHANNEL_MANAGER' };
     await api('PUT', `platform/v1/channels/${viewer.channelId}/managers/${streamer.channelId}`, role);
+    await api('PUT', 'platform/v1/applications/drops/webhook', WEBHOOK);
+    await api('POST', 'trigger/claim', { campaign: 'first-voyage', reward: 'sail', viewer: 'nuri' });
     const paths = await step('links lead to every page', () => everyPage(browser));
     console.log(`# ${paths.length} pages: ${paths.join(' ')}`);
     for (const [locale, viewport, colorScheme] of [

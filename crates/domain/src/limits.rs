@@ -166,6 +166,10 @@ pub const LISTENER_DURATION_MAX_MS: i64 = MINUTE_MS;
 /// How long messages to webhooks are kept after they were delivered or given up, in milliseconds (ours): 30
 /// days.
 pub const WEBHOOK_DELIVERIES_KEPT_MS: i64 = 30 * DAY_MS;
+/// Test messages that a webhook's developers may send within [`WEBHOOK_TESTS_SPAN_MS`] (ours).
+pub const WEBHOOK_TESTS_MAX: i64 = 5;
+/// The span of [`WEBHOOK_TESTS_MAX`], in milliseconds (ours): 1 minute.
+pub const WEBHOOK_TESTS_SPAN_MS: i64 = MINUTE_MS;
 /// How long a new secret of a webhook is pending before it signs, and the old one is kept after that, in
 /// milliseconds (ours): 1 day.
 pub const WEBHOOK_SECRET_OVERLAP_MS: i64 = DAY_MS;

@@ -129,6 +129,11 @@ fn last_characters(secret: &str) -> String {
 }
 
 impl WebhookSecret {
+    /// A hint by which a developer recognizes a secret. The hint is too short to help in guessing.
+    pub fn last_characters(&self) -> String {
+        last_characters(&self.0)
+    }
+
     /// A secret from the publisher: 32 to 256 printable ASCII characters.
     ///
     /// # Errors

@@ -6,14 +6,16 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::drops::RewardClaim;
-use crate::{CampaignId, ChannelId, ClaimId, DeliveryId, RewardId, Timestamp};
+use crate::{CampaignId, ChannelId, ClaimId, ClientId, DeliveryId, RewardId, Timestamp};
 
 /// The default prefix of header names.
 pub const HEADER_PREFIX: &str = "Service-Event-Message-";
 /// Maximum length of the operator's prefix, in bytes.
 pub const HEADER_PREFIX_BYTES_MAX: usize = 64;
-/// The kind of event, in `-Data-Type` and in the body.
+/// The kind of event of a claim, in `-Data-Type` and in the body.
 pub const DROP_REWARD_CLAIM: &str = "drop_reward_claim";
+/// The kind of event of a test message.
+pub const WEBHOOK_TEST: &str = "webhook_test";
 /// The type of a message, in `-Type`.
 pub const NOTIFICATION: &str = "notification";
 /// The version of the body and of its event.
@@ -25,11 +27,38 @@ pub const HEADERS: [(&str, &str); 8] = [
     ("Timestamp", "When this attempt was signed: RFC 3339, UTC, with milliseconds."),
     ("Signature", "`sha256=` and the HMAC-SHA256 of id, timestamp and raw body, in lower-case hex."),
     ("Type", "Always `notification`."),
-    ("Data-Type", "The kind of event: `drop_reward_claim`."),
+    ("Data-Type", "The kind of event: `drop_reward_claim`, or `webhook_test` for a test message."),
     ("Version", "The version of the body's frame."),
     ("Data-Version", "The version of the event."),
     ("Retry", "Which attempt this is after the first; on those only."),
 ];
+
+/// What a message reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MessageKind {
+    /// A claimed reward.
+    Claim,
+    /// Nothing: a developer asked for a test message.
+    Test,
+}
+
+impl MessageKind {
+    /// The kind of a message about this claim, or about none.
+    pub const fn about(claim: Option<&ClaimId>) -> Self {
+        match claim {
+            Some(_) => Self::Claim,
+            None => Self::Test,
+        }
+    }
+
+    /// The name on the wire.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Claim => DROP_REWARD_CLAIM,
+            Self::Test => WEBHOOK_TEST,
+        }
+    }
+}
 
 /// Whether a text may be the prefix of header names. With `Content-`, `Content-Type` would have two meanings.
 pub fn is_header_prefix(text: &str) -> bool {
@@ -56,10 +85,18 @@ pub fn data(claim: &RewardClaim) -> String {
     serde_json::to_string(&data).unwrap_or_default()
 }
 
-/// The body of one attempt, around [`data`]. This text is signed. `None` if the data is not JSON.
-pub fn body(message_id: &DeliveryId, timestamp: Timestamp, data: &str) -> Option<String> {
+/// The data of a test message as JSON.
+pub fn test_data(client_id: &ClientId, requested_at: Timestamp) -> String {
+    let data = TestData { client_id, requested_date: requested_at.rfc3339() };
+    // A struct of texts can always be serialized.
+    serde_json::to_string(&data).unwrap_or_default()
+}
+
+/// The body of one attempt, around [`data`] or [`test_data`]. This text is signed. `None` if the data is not
+/// JSON.
+pub fn body(kind: MessageKind, message_id: &DeliveryId, timestamp: Timestamp, data: &str) -> Option<String> {
     let data: &RawValue = serde_json::from_str(data).ok()?;
-    let event = EventFrame { kind: DROP_REWARD_CLAIM, version: VERSION, data };
+    let event = EventFrame { kind: kind.name(), version: VERSION, data };
     let notification = Notification { version: VERSION, message_id, timestamp: timestamp.rfc3339(), event };
     serde_json::to_string(&notification).ok()
 }
@@ -67,6 +104,7 @@ pub fn body(message_id: &DeliveryId, timestamp: Timestamp, data: &str) -> Option
 /// The headers of an attempt, in the order of [`HEADERS`].
 pub fn headers(
     prefix: &str,
+    kind: MessageKind,
     message_id: &DeliveryId,
     timestamp: Timestamp,
     signature: String,
@@ -77,7 +115,7 @@ pub fn headers(
         timestamp.rfc3339(),
         signature,
         NOTIFICATION.to_owned(),
-        DROP_REWARD_CLAIM.to_owned(),
+        kind.name().to_owned(),
         VERSION.to_owned(),
         VERSION.to_owned(),
         (number - 1).to_string(),
@@ -91,9 +129,12 @@ pub fn headers(
         .collect()
 }
 
-/// The schema of the body, generated from the serialized types.
-pub fn schema(generator: &mut SchemaGenerator) -> Schema {
-    generator.subschema_for::<Notification<'_, ClaimData<'_>>>()
+/// The schema of the body of a kind of message, generated from the serialized types.
+pub fn schema(kind: MessageKind, generator: &mut SchemaGenerator) -> Schema {
+    match kind {
+        MessageKind::Claim => generator.subschema_for::<Notification<'_, ClaimData<'_>>>(),
+        MessageKind::Test => generator.subschema_for::<Notification<'_, TestData<'_>>>(),
+    }
 }
 
 /// The body of the drops webhook. Provisional.
@@ -113,13 +154,23 @@ struct Notification<'a, D> {
 /// What happened.
 #[derive(Serialize, JsonSchema)]
 struct EventFrame<'a, D> {
-    /// The kind of event: `drop_reward_claim`.
+    /// The kind of event: `drop_reward_claim`, or `webhook_test` for a test message.
     #[serde(rename = "type")]
     kind: &'a str,
     /// The version of the data.
     version: &'a str,
-    /// The claim.
+    /// What it reports.
     data: D,
+}
+
+/// The data of a test message.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct TestData<'a> {
+    /// The application whose webhook is tested.
+    client_id: &'a ClientId,
+    /// When the test was asked for: RFC 3339, UTC.
+    requested_date: String,
 }
 
 /// A claimed reward.
@@ -177,18 +228,32 @@ mod tests {
             claimed_at: Timestamp::from_millis(1_784_385_132_345),
             updated_at: Timestamp::from_millis(1_784_385_132_345),
         };
-        let id = DeliveryId::stored("id".into());
+        let (id, at) = (DeliveryId::stored("id".into()), Timestamp::from_millis(1_784_385_132_345));
         assert_eq!(
-            body(&id, Timestamp::from_millis(1_784_385_132_345), &data(&claim)).unwrap_or_default(),
+            body(MessageKind::Claim, &id, at, &data(&claim)).unwrap_or_default(),
             r#"{"version":"1","messageId":"id","timestamp":"2026-07-18T14:32:12.345Z","event":{"type":"drop_reward_claim","version":"1","data":{"claimId":"claim","campaignId":"campaign","rewardId":"reward","categoryId":"category","categoryName":"스타 보이지","channelId":"byeol","fulfillmentState":"CLAIMED","claimedDate":"2026-07-18T14:32:12.345Z","updatedDate":"2026-07-18T14:32:12.345Z"}}}"#
         );
+    }
+
+    #[test]
+    fn a_test_message_says_what_it_is() {
+        let (id, at) = (DeliveryId::stored("id".into()), Timestamp::from_millis(1_784_385_132_345));
+        let kind = MessageKind::about(None);
+        let data = test_data(&ClientId::stored("bot".into()), at);
+        assert_eq!(
+            body(kind, &id, at, &data).unwrap_or_default(),
+            r#"{"version":"1","messageId":"id","timestamp":"2026-07-18T14:32:12.345Z","event":{"type":"webhook_test","version":"1","data":{"clientId":"bot","requestedDate":"2026-07-18T14:32:12.345Z"}}}"#
+        );
+        let headers = headers("X-", kind, &id, at, "sha256=0".into(), 1);
+        assert!(headers.contains(&("X-Data-Type".to_owned(), WEBHOOK_TEST.to_owned())));
     }
 
     #[test]
     fn the_retry_header_is_sent_from_the_second_attempt_on() {
         let of = |number| {
             let id = DeliveryId::stored("id".into());
-            headers("X-", &id, Timestamp::from_millis(1_784_385_132_345), "sha256=0".into(), number)
+            let at = Timestamp::from_millis(1_784_385_132_345);
+            headers("X-", MessageKind::Claim, &id, at, "sha256=0".into(), number)
         };
         let first = [
             ("X-Id", "id"),

@@ -58,7 +58,9 @@ fn fields(attempt: &SentAttempt) -> Map<String, Value> {
     put("messageId", key.message_id.as_str().into());
     put("webhookId", key.webhook_id.as_str().into());
     put("clientId", client_id.as_str().into());
-    put("claimId", claim_id.as_str().into());
+    if let Some(claim_id) = claim_id {
+        put("claimId", claim_id.as_str().into());
+    }
     put("number", key.number.into());
     if let Some(url) = url {
         put("url", url.as_str().into());

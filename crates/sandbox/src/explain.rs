@@ -13,7 +13,7 @@ use domain::{ChannelId, ClientId, DeliveryId, SessionKey, Timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use service::deliveries::{DeliveryDetails, DeliveryQuery};
+use service::deliveries::{Delivery, DeliveryDetails, DeliveryQuery};
 use service::{Error, Service};
 
 use crate::log::{Record, RecordKind};
@@ -196,7 +196,7 @@ async fn delivery_thing(service: &Service, what: &str) -> Result<Option<Thing>, 
         }
         let listed = service.webhook_deliveries(id, DeliveryQuery::default(), SEARCHED_MAX, None).await;
         let of_claim = found(listed)?
-            .and_then(|page| page.deliveries.into_iter().find(|delivery| delivery.claim_id.as_str() == what));
+            .and_then(|page| page.deliveries.into_iter().find(|delivery| is_about(delivery, what)));
         if let Some(delivery) = of_claim
             && let Some(details) = found(service.webhook_delivery(id, &delivery.message_id).await)?
         {
@@ -204,6 +204,10 @@ async fn delivery_thing(service: &Service, what: &str) -> Result<Option<Thing>, 
         }
     }
     Ok(None)
+}
+
+fn is_about(delivery: &Delivery, claim: &str) -> bool {
+    delivery.claim_id.as_ref().is_some_and(|id| id.as_str() == claim)
 }
 
 fn message_thing(kind: &'static str, client_id: &ClientId, details: &DeliveryDetails) -> Thing {

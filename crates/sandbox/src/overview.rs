@@ -134,7 +134,9 @@ pub(crate) struct WebhookEntry {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct MessageEntry {
     pub message_id: String,
-    pub claim_id: String,
+    /// The claim that it reports; left out for a test message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub claim_id: Option<String>,
     pub state: &'static str,
     pub attempts: i64,
     /// When the next attempt is due.
@@ -285,7 +287,7 @@ async fn messages(service: &Service, client_id: &ClientId) -> Result<Vec<Message
         });
         entries.push(MessageEntry {
             message_id: message.message_id.to_string(),
-            claim_id: message.claim_id.to_string(),
+            claim_id: message.claim_id.map(|claim| claim.to_string()),
             state: message.state.name(),
             attempts: message.attempts,
             due_at: (message.state == DeliveryState::Waiting).then_some(message.due_at),

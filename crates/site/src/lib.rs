@@ -23,6 +23,7 @@ mod reset_password;
 mod sign_in;
 mod studio;
 mod two_factor;
+mod webhook_words;
 
 use axum::Extension;
 use axum::routing::{get, post};

@@ -84,6 +84,11 @@ pub const MIGRATIONS: &[Migration] = &[
     Migration { version: 28, name: "operators", sql: include_str!("../migrations/0028_operators.sql") },
     Migration { version: 29, name: "upstream", sql: include_str!("../migrations/0029_upstream.sql") },
     Migration {
+        version: 30,
+        name: "webhook_tests",
+        sql: include_str!("../migrations/0030_webhook_tests.sql"),
+    },
+    Migration {
         version: 32,
         name: "connected_sessions",
         sql: include_str!("../migrations/0032_connected_sessions.sql"),

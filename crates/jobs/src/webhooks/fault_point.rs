@@ -51,8 +51,8 @@ pub struct SentAttempt {
     pub key: AttemptKey,
     /// The application.
     pub client_id: ClientId,
-    /// The claim that the message reports.
-    pub claim_id: ClaimId,
+    /// The claim that the message reports; `None` for a test message.
+    pub claim_id: Option<ClaimId>,
     /// The address without its query.
     pub url: Option<String>,
     /// When it began.

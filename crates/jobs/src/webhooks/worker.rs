@@ -174,8 +174,8 @@ async fn send(context: &WorkerContext, attempt: Attempt, leased_until: Duration)
         return Some(send_watched(context, fault_point.as_ref(), attempt, leased_until).await);
     }
     note_began(context, &attempt.key);
-    let Attempt { key, url, headers, body, .. } = attempt;
-    let (report, _) = exchange(context, key, url.as_deref(), headers, body).await;
+    let Attempt { key, url, headers, body, signed_at, .. } = attempt;
+    let (report, _) = exchange(context, (key, signed_at), url.as_deref(), headers, body).await;
     Some(Ended { report, leased_until, sent: Vec::new() })
 }
 
@@ -195,15 +195,16 @@ async fn send_watched(
         Some(fault) => tampered(attempt, fault),
         None => attempt,
     };
-    let Attempt { key, client_id, claim_id, url, headers, body, .. } = attempt;
+    let Attempt { key, client_id, claim_id, url, headers, body, signed_at, .. } = attempt;
+    let signed = (key.clone(), signed_at);
     let copy = (fault == Some(AttemptFault::Duplicate)).then(|| (headers.clone(), body.clone()));
     let (report, took_ms) = match fault {
-        Some(AttemptFault::NotSent) => (cut(key.clone(), context.service.clock().now()), 0),
+        Some(AttemptFault::NotSent) => (cut(signed, context.service.clock().now()), 0),
         Some(AttemptFault::AnswerLost) => {
-            let (answered, took_ms) = exchange(context, key.clone(), url.as_deref(), headers, body).await;
-            (Report { duration_ms: answered.duration_ms, ..cut(key.clone(), answered.began_at) }, took_ms)
+            let (answered, took_ms) = exchange(context, signed.clone(), url.as_deref(), headers, body).await;
+            (Report { duration_ms: answered.duration_ms, ..cut(signed, answered.began_at) }, took_ms)
         }
-        _ => exchange(context, key.clone(), url.as_deref(), headers, body).await,
+        _ => exchange(context, signed, url.as_deref(), headers, body).await,
     };
     let sent = |report: &Report, duration_ms, is_copy| SentAttempt {
         key: key.clone(),
@@ -219,16 +220,17 @@ async fn send_watched(
     };
     let mut requests = vec![sent(&report, took_ms, false)];
     if let Some((headers, body)) = copy {
-        let (copy, took_ms) = exchange(context, key.clone(), url.as_deref(), headers, body).await;
+        let (copy, took_ms) =
+            exchange(context, (key.clone(), signed_at), url.as_deref(), headers, body).await;
         requests.push(sent(&copy, took_ms, true));
     }
     Ended { report, leased_until, sent: requests }
 }
 
 /// The report of an attempt whose connection ended without an answer.
-fn cut(key: AttemptKey, began_at: Timestamp) -> Report {
+fn cut((key, signed_at): (AttemptKey, Timestamp), began_at: Timestamp) -> Report {
     let outcome = Outcome::Failed(SendFailure::Closed);
-    Report { key, outcome, began_at, duration_ms: 0, answer: Vec::new() }
+    Report { key, outcome, began_at, duration_ms: 0, answer: Vec::new(), signed_at: Some(signed_at) }
 }
 
 /// Counts an attempt that begins.
@@ -241,10 +243,11 @@ fn note_began(context: &WorkerContext, key: &AttemptKey) {
     }
 }
 
-/// Sends one request. Returns the report of its outcome, and the milliseconds of real time that it took.
+/// Sends one request, which was signed at that time. Returns the report of its outcome, and the milliseconds
+/// of real time that it took.
 async fn exchange(
     context: &WorkerContext,
-    key: AttemptKey,
+    (key, signed_at): (AttemptKey, Timestamp),
     url: Option<&str>,
     headers: Vec<(String, String)>,
     body: Vec<u8>,
@@ -266,7 +269,8 @@ async fn exchange(
     tracing::debug!(message_id = %key.message_id, number = key.number, ?outcome, "webhook attempt finished");
     let milliseconds = |span: Duration| i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
     let duration_ms = milliseconds(clock.shown(took));
-    (Report { key, outcome, began_at, duration_ms, answer }, milliseconds(took))
+    let report = Report { key, outcome, began_at, duration_ms, answer, signed_at: Some(signed_at) };
+    (report, milliseconds(took))
 }
 
 /// The request of an attempt; `None` if its address may not be called. The address was judged when it was

@@ -73,8 +73,9 @@ pub struct WatchedItem {
 pub struct DeliveryItem {
     /// The id: a UUID.
     pub message_id: String,
-    /// The claim that it reports.
-    pub claim_id: String,
+    /// The claim that it reports; left out for a test message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claim_id: Option<String>,
     /// Its data: the JSON text that is signed.
     pub data: String,
     /// WAITING, DELIVERED or DEAD.
@@ -104,6 +105,9 @@ pub struct AttemptItem {
     pub number: i64,
     /// When it began.
     pub began_date: String,
+    /// The time in its headers and its body.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signed_date: Option<String>,
     /// How long it took, in milliseconds.
     #[serde(default)]
     pub duration_ms: i64,
@@ -196,7 +200,7 @@ impl DeliveryItem {
         let DeliveryDetails { delivery, attempts } = details;
         Self {
             message_id: delivery.message_id.to_string(),
-            claim_id: delivery.claim_id.to_string(),
+            claim_id: delivery.claim_id.map(|claim| claim.to_string()),
             data: delivery.data,
             state: delivery.state.name().to_owned(),
             due_date: delivery.due_at.rfc3339(),
@@ -217,12 +221,13 @@ impl DeliveryItem {
         if serde_json::from_str::<serde_json::Value>(&self.data).is_err() {
             return Err(WorldFileError::new(format!("{path}.data"), "must be JSON in a text"));
         }
+        let claim = self.claim_id.as_deref().map(|claim| ClaimId::parse("claimId", claim));
         let unknown = || Invalid::new("state", Rule::OneOf(DeliveryState::NAMES));
         let results = self.results.iter().enumerate();
         let results = results.map(|(index, result)| result.convert(&format!("{path}.results[{index}]")));
         let delivery = Delivery {
             message_id,
-            claim_id: id(path, ClaimId::parse("claimId", &self.claim_id))?,
+            claim_id: claim.map(|claim| id(path, claim)).transpose()?,
             data: self.data.clone(),
             state: id(path, DeliveryState::from_name(&self.state).ok_or_else(unknown))?,
             due_at: needed_date(path, "dueDate", &self.due_date)?,
@@ -241,6 +246,7 @@ impl AttemptItem {
         Self {
             number: record.number,
             began_date: record.began_at.rfc3339(),
+            signed_date: record.signed_at.map(Timestamp::rfc3339),
             duration_ms: record.duration_ms,
             status: record.status,
             failure: record.failure.map(|failure| failure.name().to_owned()),
@@ -253,9 +259,11 @@ impl AttemptItem {
             let unknown = || WorldFileError::new(format!("{path}.failure"), "must be the name of a failure");
             SendFailure::of_name(name).ok_or_else(unknown)
         });
+        let signed_at = self.signed_date.as_deref().map(|date| needed_date(path, "signedDate", date));
         Ok(AttemptRecord {
             number: count(path, "number", self.number, ATTEMPTS_MAX)?,
             began_at: needed_date(path, "beganDate", &self.began_date)?,
+            signed_at: signed_at.transpose()?,
             duration_ms: count(path, "durationMs", self.duration_ms, i64::from(i32::MAX))?,
             status: self.status,
             failure: failure.transpose()?,

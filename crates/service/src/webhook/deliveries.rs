@@ -13,7 +13,7 @@ use domain::drops::RewardClaim;
 use domain::limits::WEBHOOK_LEASE_MS;
 use domain::refusal::Resource;
 use domain::secret::WebhookSecret;
-use domain::webhook;
+use domain::webhook::{self, MessageKind};
 use domain::{ClaimId, ClientId, DeliveryId, Refusal, Timestamp, WebhookId};
 use serde_json::json;
 use store::Tx;
@@ -44,8 +44,8 @@ pub struct Attempt {
     pub key: AttemptKey,
     /// The application.
     pub client_id: ClientId,
-    /// The claim that the message reports.
-    pub claim_id: ClaimId,
+    /// The claim that the message reports; `None` for a test message.
+    pub claim_id: Option<ClaimId>,
     /// The address. `None` if a listener fetches the message. The address was checked when it was
     /// registered, perhaps under another configuration.
     pub url: Option<String>,
@@ -53,8 +53,9 @@ pub struct Attempt {
     pub headers: Vec<(String, String)>,
     /// The bytes that were signed.
     pub body: Vec<u8>,
+    /// The time in the headers and in the body.
+    pub signed_at: Timestamp,
     signer: Arc<Signer>,
-    signed_at: Timestamp,
     data: String,
 }
 
@@ -69,20 +70,26 @@ struct Signer {
 
 impl Signer {
     /// Makes an attempt; `None` if the data is not JSON.
-    fn sign(&self, key: &AttemptKey, at: Timestamp, data: &str) -> Option<SignedParts> {
-        let body = webhook::body(&key.message_id, at, data)?.into_bytes();
+    fn sign(&self, kind: MessageKind, key: &AttemptKey, at: Timestamp, data: &str) -> Option<SignedParts> {
+        let body = webhook::body(kind, &key.message_id, at, data)?.into_bytes();
         let signature = signature(&self.secret, &key.message_id, at, &body);
-        let headers = webhook::headers(&self.header_prefix, &key.message_id, at, signature, key.number);
+        let headers = webhook::headers(&self.header_prefix, kind, &key.message_id, at, signature, key.number);
         Some((headers, body))
     }
 }
 
 impl Attempt {
+    /// What the message reports.
+    pub const fn kind(&self) -> MessageKind {
+        MessageKind::about(self.claim_id.as_ref())
+    }
+
     /// The same attempt, made and signed as if it were sent earlier, for the faults of a sandbox.
     pub fn backdated(self, by_ms: i64) -> Self {
         let signed_at = self.signed_at.plus_ms(-by_ms);
         // The data was JSON before.
-        let (headers, body) = self.signer.sign(&self.key, signed_at, &self.data).unwrap_or_default();
+        let signed = self.signer.sign(self.kind(), &self.key, signed_at, &self.data);
+        let (headers, body) = signed.unwrap_or_default();
         Self { headers, body, signed_at, ..self }
     }
 }
@@ -119,6 +126,8 @@ pub struct Report {
     pub duration_ms: i64,
     /// The answer or its beginning. Only the first 1,024 bytes are used.
     pub answer: Vec<u8>,
+    /// The time in the headers and in the body, if it is known.
+    pub signed_at: Option<Timestamp>,
 }
 
 /// A message with its attempts.
@@ -194,7 +203,8 @@ impl Service {
         let signer = Arc::new(Signer { secret, header_prefix });
         let attempt = |LeasedDelivery { message_id, claim_id, number, failures, data }: LeasedDelivery| {
             let key = AttemptKey { webhook_id: webhook_id.clone(), message_id, number, failures };
-            let (headers, body) = signer.sign(&key, now, &data)?;
+            let kind = MessageKind::about(claim_id.as_ref());
+            let (headers, body) = signer.sign(kind, &key, now, &data)?;
             let (client_id, url) = (target.client_id.clone(), target.url.clone());
             let signer = signer.clone();
             Some(Attempt { key, client_id, claim_id, url, headers, body, signer, signed_at: now, data })
@@ -357,8 +367,9 @@ pub(crate) async fn write(work: &mut Work<'_>, claim: &RewardClaim) -> Result<()
         let new = NewDelivery {
             message_id: DeliveryId::of_claim(now, &claim.claim_id, &receiver.webhook_id),
             webhook_id: receiver.webhook_id,
-            claim_id: claim.claim_id.clone(),
+            claim_id: Some(claim.claim_id.clone()),
             data: webhook::data(claim),
+            failures: 0,
             waiting: receiver.enabled,
         };
         work.insert_delivery(&new, now).await?;
@@ -456,6 +467,7 @@ fn attempt_record(report: &Report) -> AttemptRecord {
         status,
         failure,
         excerpt: excerpt(&report.answer),
+        signed_at: report.signed_at,
     }
 }
 

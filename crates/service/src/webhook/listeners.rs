@@ -122,10 +122,19 @@ impl Service {
         client_id: &ClientId,
         report: ListenerReport,
     ) -> Result<Option<StateAfterAttempt>, Error> {
-        let webhook = self.webhook_details(client_id).await?.webhook;
-        check_address(&webhook)?;
-        let now = self.now();
         let ListenerReport { message_id, number, response, duration_ms, answer } = report;
+        let (client, message) = (client_id.clone(), message_id.clone());
+        let (webhook, delivery) = self
+            .read(async move |tx: &mut Tx| {
+                let webhook = details_of(tx, &client).await?.webhook;
+                let delivery = tx.delivery(&webhook.webhook_id, &message).await?;
+                Ok::<_, Error>((webhook, delivery))
+            })
+            .await?;
+        check_address(&webhook)?;
+        let leased = delivery.filter(|delivery| delivery.in_flight && delivery.attempts == number);
+        let signed_at = leased.map(|delivery| delivery.due_at.plus_ms(-WEBHOOK_LEASE_MS));
+        let now = self.now();
         let outcome = match response {
             ReceiverResponse::Answer(status, retry_after) => {
                 Outcome::answered(status, retry_after.as_deref(), now)
@@ -135,7 +144,8 @@ impl Service {
         // `failures` is only a first guess: recording looks up the real number of earlier failures.
         let key = AttemptKey { webhook_id: webhook.webhook_id, message_id, number, failures: 0 };
         let began_at = now.plus_ms(-duration_ms);
-        let report = Report { key, outcome, began_at, duration_ms, answer: answer.into_bytes() };
+        let answer = answer.into_bytes();
+        let report = Report { key, outcome, began_at, duration_ms, answer, signed_at };
         let recorded = self.record_attempts(vec![report]).await?;
         Ok(recorded.into_iter().next().and_then(|(_, next)| next).map(StateAfterAttempt::of))
     }
@@ -188,11 +198,13 @@ fn disabled() -> Invalid {
 /// The failed attempt of a listener that sent no report in time.
 fn unanswered(webhook_id: &WebhookId, due: &DueDelivery) -> Report {
     let DueDelivery { message_id, number, due_at, .. } = due.clone();
+    let signed_at = due_at.plus_ms(-WEBHOOK_LEASE_MS);
     Report {
         key: AttemptKey { webhook_id: webhook_id.clone(), message_id, number, failures: 0 },
         outcome: Outcome::Failed(SendFailure::Timeout),
-        began_at: due_at.plus_ms(-WEBHOOK_LEASE_MS),
+        began_at: signed_at,
         duration_ms: WEBHOOK_LEASE_MS,
         answer: Vec::new(),
+        signed_at: Some(signed_at),
     }
 }

@@ -3,5 +3,6 @@
 pub mod deliveries;
 pub(crate) mod delivery_queue;
 pub mod listeners;
+pub mod owned_webhooks;
 pub(crate) mod webhook_settings;
 pub mod webhooks;

@@ -386,11 +386,21 @@ async fn secrets_of(
     webhook_id: &WebhookId,
     now: Timestamp,
 ) -> Result<Vec<WebhookSecretDetails>, Error> {
+    let secrets = sealed_secrets(tx, webhook_id, now).await?;
+    Ok(secrets.into_iter().map(|(details, _)| details).collect())
+}
+
+/// The secrets of a webhook, each with the secret itself, sealed.
+pub(crate) async fn sealed_secrets(
+    tx: &mut Tx,
+    webhook_id: &WebhookId,
+    now: Timestamp,
+) -> Result<Vec<(WebhookSecretDetails, String)>, Error> {
     let secrets = tx.webhook_secrets(webhook_id, now).await?;
     let signs_from: Vec<_> = secrets.iter().map(|secret| secret.signs_from).collect();
     let details = |(secret, state): (StoredWebhookSecret, SecretState)| {
-        let StoredWebhookSecret { secret_id, signs_from, forget_at, created_at } = secret;
-        WebhookSecretDetails { secret_id, state, signs_from, forget_at, created_at }
+        let StoredWebhookSecret { secret_id, signs_from, forget_at, created_at, sealed } = secret;
+        (WebhookSecretDetails { secret_id, state, signs_from, forget_at, created_at }, sealed)
     };
     Ok(secrets.into_iter().zip(states(&signs_from, now)).map(details).collect())
 }

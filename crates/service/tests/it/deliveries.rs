@@ -27,7 +27,7 @@ const fn answered(status: u16) -> Outcome {
 }
 
 /// Makes an application `drops` whose webhook receives the claims of campaign `voyage`.
-async fn stage(world: &World) -> ClientId {
+pub async fn stage(world: &World) -> ClientId {
     let client = publisher(world, "drops").await;
     let category = Category {
         category_id: CategoryId::stored("sea".to_owned()),
@@ -63,13 +63,13 @@ fn request(by: &str) -> RewardRequest {
     }
 }
 
-async fn claim(world: &World, by: &str) {
+pub async fn claim(world: &World, by: &str) {
     world.user(by).await;
     world.service.claim_reward(request(by), None).await.unwrap();
 }
 
 /// Takes all due messages.
-async fn take(service: &Service) -> Vec<Attempt> {
+pub async fn take(service: &Service) -> Vec<Attempt> {
     let mut taken = Vec::new();
     for webhook in service.webhooks_due(None, 100).await.unwrap() {
         taken.extend(service.take_deliveries(&webhook, 100).await.unwrap());
@@ -79,11 +79,12 @@ async fn take(service: &Service) -> Vec<Attempt> {
 
 fn report(world: &World, attempt: &Attempt, outcome: Outcome) -> Report {
     let began_at = world.service.clock().now();
-    Report { key: attempt.key.clone(), outcome, began_at, duration_ms: 7, answer: b"answer".to_vec() }
+    let (key, signed_at) = (attempt.key.clone(), Some(attempt.signed_at));
+    Report { key, outcome, began_at, duration_ms: 7, answer: b"answer".to_vec(), signed_at }
 }
 
 /// Takes all due messages and records the same outcome for each.
-async fn attempt_all(world: &World, outcome: Outcome) -> Vec<Option<Next>> {
+pub async fn attempt_all(world: &World, outcome: Outcome) -> Vec<Option<Next>> {
     let taken = take(&world.service).await;
     let reports = taken.iter().map(|attempt| report(world, attempt, outcome)).collect();
     let nexts = world.service.record_attempts(reports).await.unwrap();
@@ -418,7 +419,7 @@ async fn claims_in_bulk_are_sent_like_single_ones() {
         assert_eq!(outcomes.iter().filter(|outcome| outcome.is_none()).count(), 2);
         assert!(written.has_changed().unwrap());
         let mut sent: Vec<_> =
-            listed(&world, &client).await.iter().map(|delivery| delivery.claim_id.clone()).collect();
+            listed(&world, &client).await.into_iter().filter_map(|delivery| delivery.claim_id).collect();
         sent.sort();
         assert_eq!(sent, ["claim-of-a", "claim-of-b"].map(|id| ClaimId::stored(id.to_owned())));
     })
@@ -508,7 +509,8 @@ async fn the_list_of_messages_is_paged_by_cursor() {
         let (mut seen, mut cursor) = (Vec::new(), None::<String>);
         loop {
             let found = page(DeliveryQuery::default(), cursor.as_deref()).await.unwrap();
-            seen.extend(found.deliveries.into_iter().map(|delivery| delivery.claim_id.as_str().to_owned()));
+            let claims = found.deliveries.into_iter().filter_map(|delivery| delivery.claim_id);
+            seen.extend(claims.map(|claim| claim.to_string()));
             match found.next {
                 Some(next) => cursor = Some(next),
                 None => break,

@@ -21,6 +21,7 @@ mod lives;
 mod lost_events;
 mod message_times;
 mod nodes;
+mod owned_webhooks;
 mod people;
 mod sessions;
 mod sign_in;

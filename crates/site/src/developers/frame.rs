@@ -21,17 +21,20 @@ pub(crate) enum AppTab {
     Secrets,
     /// Its sockets.
     Sessions,
+    /// Where it is told of claims, and what it was told.
+    Webhook,
     /// Disable, hand over, delete.
     Manage,
 }
 
 /// Each tab: the end of its path, its words, and the role that sees it.
-const TABS: [(AppTab, &str, &str, &str, MemberRole); 6] = [
+const TABS: [(AppTab, &str, &str, &str, MemberRole); 7] = [
     (AppTab::Overview, "", "개요", "Overview", MemberRole::Viewer),
     (AppTab::Settings, "/settings", "설정", "Settings", MemberRole::Developer),
     (AppTab::Scopes, "/scopes", "권한", "Scopes", MemberRole::Developer),
     (AppTab::Secrets, "/secrets", "시크릿", "Secrets", MemberRole::Developer),
     (AppTab::Sessions, "/sessions", "세션", "Sessions", MemberRole::Viewer),
+    (AppTab::Webhook, "/webhook", "웹훅", "Webhook", MemberRole::Viewer),
     (AppTab::Manage, "/manage", "관리", "Manage", MemberRole::Developer),
 ];
 

@@ -6,6 +6,8 @@
 
 mod access;
 mod close_words;
+mod deliveries;
+mod delivery;
 mod fate;
 mod frame;
 mod list;
@@ -21,6 +23,9 @@ mod session_texts;
 mod sessions;
 mod settings;
 mod state;
+mod webhook;
+mod webhook_secrets;
+mod webhook_texts;
 
 use axum::routing::{get, post};
 use web::{Router, Web};
@@ -47,6 +52,17 @@ pub(crate) const PATHS: &[(&str, &str)] = &[
     (APP_SESSIONS, "GET"),
     (APP_SESSION, "GET"),
     (APP_SESSION, "POST"),
+    (WEBHOOK, "GET"),
+    (WEBHOOK, "POST"),
+    (WEBHOOK_TEST, "POST"),
+    (WEBHOOK_REMOVAL, "GET"),
+    (WEBHOOK_REMOVAL, "POST"),
+    (WEBHOOK_SECRETS, "POST"),
+    (WEBHOOK_SECRET, "POST"),
+    (DELIVERIES, "GET"),
+    (DELIVERIES, "POST"),
+    (DELIVERY, "GET"),
+    (DELIVERY, "POST"),
     (MANAGE, "GET"),
     (DISABLED, "POST"),
     (OWNER, "POST"),
@@ -79,6 +95,13 @@ pub(crate) fn routes() -> Router<Web> {
         .route(SECRET, get(secrets::show_one).post(secrets::change))
         .route(APP_SESSIONS, get(sessions::show))
         .route(APP_SESSION, get(session::show).post(session::end))
+        .route(WEBHOOK, get(webhook::show).post(webhook::save))
+        .route(WEBHOOK_TEST, post(webhook::test))
+        .route(WEBHOOK_REMOVAL, get(webhook::ask_removal).post(webhook::remove))
+        .route(WEBHOOK_SECRETS, post(webhook_secrets::add))
+        .route(WEBHOOK_SECRET, post(webhook_secrets::change))
+        .route(DELIVERIES, get(deliveries::list).post(deliveries::resend))
+        .route(DELIVERY, get(delivery::show).post(delivery::resend))
         .route(MANAGE, get(fate::show))
         .route(DISABLED, post(fate::switch))
         .route(OWNER, post(fate::hand_over))

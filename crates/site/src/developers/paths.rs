@@ -15,6 +15,14 @@ pub(super) const SECRETS: &str = "/developers/applications/{clientId}/secrets";
 pub(super) const SECRET: &str = "/developers/applications/{clientId}/secrets/{secretId}";
 pub(super) const APP_SESSIONS: &str = "/developers/applications/{clientId}/sessions";
 pub(super) const APP_SESSION: &str = "/developers/applications/{clientId}/sessions/{sessionKey}";
+/// The webhook, its test, its secrets and its messages.
+pub(super) const WEBHOOK: &str = "/developers/applications/{clientId}/webhook";
+pub(super) const WEBHOOK_TEST: &str = "/developers/applications/{clientId}/webhook/test";
+pub(super) const WEBHOOK_REMOVAL: &str = "/developers/applications/{clientId}/webhook/removal";
+pub(super) const WEBHOOK_SECRETS: &str = "/developers/applications/{clientId}/webhook/secrets";
+pub(super) const WEBHOOK_SECRET: &str = "/developers/applications/{clientId}/webhook/secrets/{secretId}";
+pub(super) const DELIVERIES: &str = "/developers/applications/{clientId}/webhook/deliveries";
+pub(super) const DELIVERY: &str = "/developers/applications/{clientId}/webhook/deliveries/{messageId}";
 pub(super) const MANAGE: &str = "/developers/applications/{clientId}/manage";
 pub(super) const DISABLED: &str = "/developers/applications/{clientId}/disabled";
 pub(super) const OWNER: &str = "/developers/applications/{clientId}/owner";

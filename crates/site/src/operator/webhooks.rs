@@ -1,11 +1,11 @@
 //! `/operator/webhooks`: webhooks that fail or are disabled, with their last messages.
 
-use domain::delivery::{DeliveryState, DisabledReason};
+use domain::delivery::DeliveryState;
 use domain::limits::WEBHOOK_DELIVERIES_KEPT_MS;
 use domain::operator_key::OperatorRole;
 use domain::refusal::Resource;
 use domain::{ClientId, Refusal};
-use service::deliveries::{AttemptRecord, DeliveryQuery};
+use service::deliveries::DeliveryQuery;
 use service::webhooks::{TroubledWebhook, Webhook, WebhookDetails};
 use web::pages::{Flash, Lang};
 use web::{OperatorPerson, PageAnswer, PathId, PostedByOperator, Visitor, role};
@@ -14,6 +14,7 @@ use super::detail::{Act, Detail, DetailTable};
 use super::frame::{Badge, Section, Shown, href, not_found, unknown_action};
 use super::list::{ItemList, ListRow};
 use super::paths::{APPLICATIONS, AUDIT, PAGE_SIZE, WEBHOOKS};
+use crate::webhook_words::{delivery_state, disabled_reason, outcome, webhook_state, without_query};
 
 /// Dead letters and waiting messages that the page of a webhook shows.
 const MESSAGES_SHOWN: i64 = 10;
@@ -52,18 +53,10 @@ pub(super) async fn list(operator: OperatorPerson<role::Read>) -> PageAnswer {
     list.page(&operator)
 }
 
-const fn reason(reason: DisabledReason, lang: Lang) -> &'static str {
-    match reason {
-        DisabledReason::Operator => lang.pick("중지함", "Switched off"),
-        DisabledReason::Gone => lang.pick("수신자가 410으로 거절", "Its receiver answered 410"),
-        DisabledReason::Failing => lang.pick("5일 동안 실패", "Failed for five days"),
-    }
-}
-
 fn row(item: &TroubledWebhook, visitor: &Visitor) -> ListRow {
     let lang = visitor.lang();
     let badge = match item.disabled {
-        Some(disabled) => Badge::new("bad", reason(disabled.reason, lang)),
+        Some(disabled) => Badge::new("bad", disabled_reason(disabled.reason, lang)),
         None => Badge::new("warn", lang.pick("실패 중", "Fails")),
     };
     ListRow {
@@ -147,11 +140,8 @@ async fn detail<R>(operator: &OperatorPerson<R>, id: &ClientId) -> Result<Detail
 }
 
 fn badges(webhook: &Webhook, lang: Lang) -> Vec<Badge> {
-    let state = match (webhook.disabled, webhook.failing_since) {
-        (Some(disabled), _) => Badge::new("bad", reason(disabled.reason, lang)),
-        (None, Some(_)) => Badge::new("warn", lang.pick("실패 중", "Fails")),
-        (None, None) => Badge::new("good", lang.pick("정상", "Works")),
-    };
+    let (kind, text) = webhook_state(webhook, lang);
+    let state = Badge::new(kind, text);
     let idle = (!webhook.receives)
         .then(|| Badge::new("plain", lang.pick("드롭스를 쓸 수 없음", "May not use drops")));
     [Some(state), idle].into_iter().flatten().collect()
@@ -160,8 +150,7 @@ fn badges(webhook: &Webhook, lang: Lang) -> Vec<Badge> {
 fn facts(webhook: &Webhook, visitor: &Visitor) -> Vec<(&'static str, Shown)> {
     let lang = visitor.lang();
     let listener = lang.pick("수신 프로그램이 가져감", "A listener fetches them");
-    // The query of an address may hold a secret.
-    let address = webhook.url.as_deref().map(|url| url.split(['?', '#']).next().unwrap_or_default());
+    let address = webhook.url.as_deref().map(without_query);
     let address = address.map_or(Shown::Text(listener.to_owned()), |url| Shown::Code(url.to_owned()));
     vec![
         (lang.pick("주소", "Address"), address),
@@ -183,15 +172,13 @@ async fn messages(visitor: &Visitor, id: &ClientId) -> Result<DetailTable, servi
         let query = DeliveryQuery { state: Some(state), ..DeliveryQuery::default() };
         for delivery in service.webhook_deliveries(id, query, MESSAGES_SHOWN, None).await?.deliveries {
             let attempts = service.webhook_delivery(id, &delivery.message_id).await?.attempts;
-            let state = match state {
-                DeliveryState::Dead => Badge::new("bad", lang.pick("포기함", "Given up")),
-                _ => Badge::new("plain", lang.pick("기다림", "Waits")),
-            };
+            let (kind, text) = delivery_state(state, lang);
+            let state = Badge::new(kind, text);
             rows.push(vec![
                 Shown::Code(delivery.message_id.to_string()),
                 Shown::Badge(state),
                 Shown::Text(delivery.attempts.to_string()),
-                attempts.first().map_or(Shown::Nothing, |attempt| Shown::Text(outcome(attempt))),
+                attempts.first().map_or(Shown::Nothing, |attempt| Shown::Text(outcome(attempt, lang))),
                 Shown::moment(Some(delivery.created_at), visitor),
             ]);
         }
@@ -209,15 +196,6 @@ async fn messages(visitor: &Visitor, id: &ClientId) -> Result<DetailTable, servi
         rows,
         empty: lang.pick("없습니다.", "There is none."),
     })
-}
-
-/// What an attempt came to: the status of the answer, or the name of the failure.
-fn outcome(attempt: &AttemptRecord) -> String {
-    match (attempt.status, attempt.failure) {
-        (Some(status), _) => status.to_string(),
-        (None, Some(failure)) => failure.name().to_owned(),
-        (None, None) => String::new(),
-    }
 }
 
 fn acts(webhook: &Webhook, lang: Lang) -> Vec<Act> {

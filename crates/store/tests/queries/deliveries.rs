@@ -34,8 +34,14 @@ pub async fn put(
     let claim_id = ClaimId::stored(claim.to_owned());
     let message_id = DeliveryId::of_claim(at(ms), &claim_id, webhook);
     let data = format!("{{\"claimId\":\"{claim}\"}}");
-    let new =
-        NewDelivery { webhook_id: webhook.clone(), message_id: message_id.clone(), claim_id, data, waiting };
+    let new = NewDelivery {
+        webhook_id: webhook.clone(),
+        message_id: message_id.clone(),
+        claim_id: Some(claim_id),
+        data,
+        failures: 0,
+        waiting,
+    };
     tx.insert_delivery(&new, at(ms)).await?;
     Ok(message_id)
 }
@@ -53,6 +59,53 @@ async fn show(tx: &mut Tx, webhook: &WebhookId, id: &DeliveryId) -> Result<Deliv
 }
 
 const EVER: Option<Timestamp> = None;
+
+fn claim(delivery: &Delivery) -> &str {
+    delivery.claim_id.as_ref().map_or("-", ClaimId::as_str)
+}
+
+/// A test message that was written at `ms`.
+async fn insert_test(tx: &mut Tx, webhook: &WebhookId, ms: i64) -> Result<DeliveryId, StoreError> {
+    let message_id = DeliveryId::generate(at(ms), [7; 10]);
+    let new = NewDelivery {
+        webhook_id: webhook.clone(),
+        message_id: message_id.clone(),
+        claim_id: None,
+        data: "{}".to_owned(),
+        failures: 7,
+        waiting: true,
+    };
+    tx.insert_delivery(&new, at(ms)).await?;
+    Ok(message_id)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn test_messages_report_no_claim_and_are_listed_and_counted_alone() {
+    in_seeded(async move |tx: &mut Tx| {
+        let (webhook, other) = (plant(tx, "drops").await?, plant(tx, "other").await?);
+        let first = insert_test(tx, &webhook, 10).await?;
+        insert(tx, &webhook, "c", 15).await?;
+        insert_test(tx, &other, 15).await?;
+        let second = insert_test(tx, &webhook, 20).await?;
+        let list = tx.test_deliveries(&webhook, &DeliverySpan::of(EVER, EVER), 9).await?;
+        assert_eq!(list.iter().map(|test| &test.message_id).collect::<Vec<_>>(), [&second, &first]);
+        assert_eq!((&list[0].claim_id, list[0].failures), (&None, 7));
+        let below = DeliverySpan { below: second, ..DeliverySpan::of(EVER, EVER) };
+        assert_eq!(tx.test_deliveries(&webhook, &below, 9).await?.len(), 1);
+        assert_eq!(tx.test_deliveries(&webhook, &DeliverySpan::of(EVER, EVER), 1).await?.len(), 1);
+        for (since, count) in [(0, 2), (10, 2), (11, 1), (21, 0)] {
+            assert_eq!(tx.count_test_deliveries(&webhook, at(since)).await?, count, "{since}");
+        }
+        let taken = tx.lease_deliveries(&webhook, at(30), at(45), 9).await?;
+        assert_eq!(
+            taken.iter().map(|each| each.claim_id.is_some()).collect::<Vec<_>>(),
+            [false, true, false]
+        );
+        assert_eq!(taken[0].failures, 7);
+        Ok(())
+    })
+    .await;
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_is_taken_once_until_its_lease_ends_and_only_the_last_result_counts() {
@@ -179,7 +232,7 @@ async fn a_span_of_messages_is_resent_in_batches() {
             assert_eq!(tx.resend_deliveries(&webhook, Dead, &span, at(300), 2).await?, sent);
         }
         let left = tx.deliveries(&webhook, Some(Dead), &DeliverySpan::of(EVER, EVER), 9).await?;
-        let left: Vec<_> = left.iter().map(|delivery| delivery.claim_id.as_str()).collect();
+        let left: Vec<_> = left.iter().map(claim).collect();
         assert_eq!(left, ["e", "a"]);
         assert_eq!(tx.lease_deliveries(&webhook, at(300), at(315), 9).await?.len(), 4);
         assert_eq!(tx.lease_deliveries(&other, at(300), at(315), 9).await?, []);
@@ -198,7 +251,7 @@ async fn messages_are_listed_newest_first_and_within_a_span() {
         let list = async |tx: &mut Tx, state, from: Option<i64>, until: Option<i64>, limit| {
             let span = DeliverySpan::of(from.map(at), until.map(at));
             let found = tx.deliveries(&webhook_id("drops"), state, &span, limit).await?;
-            let claims: Vec<_> = found.iter().map(|delivery| delivery.claim_id.as_str()).collect();
+            let claims: Vec<_> = found.iter().map(claim).collect();
             Ok::<_, StoreError>(claims.join(""))
         };
         assert_eq!(list(tx, None, None, None, 9).await?, "dcba");
@@ -227,10 +280,10 @@ async fn attempts_are_stored_with_their_message() {
             status: Some(503),
             failure: None,
             excerpt: "점검 중".to_owned(),
+            signed_at: Some(at(4)),
         };
         let failure = Some(SendFailure::Timeout);
-        let failed =
-            AttemptRecord { number: 2, status: None, failure, excerpt: String::new(), ..answered.clone() };
+        let failed = AttemptRecord { number: 2, status: None, failure, signed_at: None, ..answered.clone() };
         tx.insert_attempt(&webhook, &id, &answered).await?;
         tx.insert_attempt(&webhook, &id, &failed).await?;
         assert_eq!(tx.attempts(&webhook, &id, 9).await?, [failed.clone(), answered]);

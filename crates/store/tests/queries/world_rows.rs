@@ -98,7 +98,7 @@ async fn a_message_to_a_webhook_is_written_once_with_what_became_of_it() {
         let claim_id = claim_id("claim");
         let delivery = Delivery {
             message_id: DeliveryId::of_claim(at(5), &claim_id, &webhook),
-            claim_id,
+            claim_id: Some(claim_id),
             data: "{}".to_owned(),
             state: DeliveryState::Waiting,
             due_at: at(99),

@@ -3,7 +3,7 @@
 use domain::event::{EventDescription, EventType};
 use domain::limits::{SESSION_URL_LIFETIME_MS, SUBSCRIPTIONS_PER_SESSION_MAX};
 use domain::system_message;
-use domain::webhook::{self, DROP_REWARD_CLAIM, HEADER_PREFIX, HEADERS};
+use domain::webhook::{self, HEADER_PREFIX, HEADERS, MessageKind};
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
@@ -12,11 +12,18 @@ pub fn document() -> Value {
     let mut generator = super::generator(SchemaSettings::draft07());
     let mut events = vec![system_message::description(&mut generator)];
     events.extend(EventType::ALL.map(|event| event.description(&mut generator)));
-    let notification = webhook::schema(&mut generator);
+    let webhooks = [
+        ("dropRewardClaim", MessageKind::Claim, "A reward was claimed. The body is provisional."),
+        ("webhookTest", MessageKind::Test, "A developer asked for a test message. It reports nothing."),
+    ];
+    let webhooks = webhooks.map(|(id, kind, summary)| {
+        let schema = json!(webhook::schema(kind, &mut generator));
+        (id.to_owned(), webhook_message(kind, summary, schema))
+    });
     let mut messages: Map<String, Value> =
         events.iter().map(|event| (event.message_id.to_owned(), socket_message(event))).collect();
     let event_ids: Vec<_> = events.iter().map(|event| event.message_id).collect();
-    messages.insert("dropRewardClaim".to_owned(), webhook_message(json!(notification)));
+    messages.extend(webhooks);
     json!({
         "asyncapi": "3.1.0",
         "info": {
@@ -55,7 +62,7 @@ pub fn document() -> Value {
                 "title": "The address that a game publisher registered",
                 "description": "An HTTP POST, at least once, with the same id in every attempt. 2xx within 5 s is \
                     success; 410 turns the address off.",
-                "messages": references(&["dropRewardClaim"]),
+                "messages": references(&["dropRewardClaim", "webhookTest"]),
             },
         },
         "operations": {
@@ -73,6 +80,14 @@ pub fn document() -> Value {
                 "channel": { "$ref": "#/channels/dropsWebhook" },
                 "bindings": { "http": { "method": "POST" } },
                 "messages": targets("dropsWebhook", &["dropRewardClaim"]),
+            },
+            "sendWebhookTest": {
+                "action": "send",
+                "summary": "A test of the webhook",
+                "description": "A signed message that reports nothing, when a developer asks for one. Answer it like any other.",
+                "channel": { "$ref": "#/channels/dropsWebhook" },
+                "bindings": { "http": { "method": "POST" } },
+                "messages": targets("dropsWebhook", &["webhookTest"]),
             },
         },
         "components": { "messages": messages, "schemas": generator.take_definitions(true) },
@@ -107,7 +122,7 @@ fn socket_message(event: &EventDescription) -> Value {
     })
 }
 
-fn webhook_message(schema: Value) -> Value {
+fn webhook_message(kind: MessageKind, summary: &str, schema: Value) -> Value {
     let header = |(name, text): (&str, &str)| {
         (format!("{HEADER_PREFIX}{name}"), json!({ "type": "string", "description": text }))
     };
@@ -115,9 +130,9 @@ fn webhook_message(schema: Value) -> Value {
     let required: Vec<_> = required.map(|(name, _)| format!("{HEADER_PREFIX}{name}")).collect();
     let properties: Map<_, _> = HEADERS.into_iter().map(header).collect();
     json!({
-        "name": DROP_REWARD_CLAIM,
-        "title": DROP_REWARD_CLAIM,
-        "summary": "A reward was claimed. The body is provisional.",
+        "name": kind.name(),
+        "title": kind.name(),
+        "summary": summary,
         "contentType": "application/json",
         "headers": { "type": "object", "properties": properties, "required": required },
         "payload": schema,

@@ -12,7 +12,7 @@ use domain::secret::WebhookSecret;
 use domain::session::{ChangeKind, SessionChange, Subscription};
 use domain::{
     CampaignId, ChannelId, ClaimId, DeliveryId, Profile, RewardId, SessionKey, Timestamp, system_message,
-    webhook,
+    webhook::{self, MessageKind},
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -286,10 +286,10 @@ pub fn webhook_message() -> String {
         updated_at: at,
     };
     let id = DeliveryId::stored("019f75a4-5739-7128-b08a-e1ac19733c3e".to_owned());
-    let body = webhook::body(&id, at, &webhook::data(&claim)).unwrap_or_default();
+    let body = webhook::body(MessageKind::Claim, &id, at, &webhook::data(&claim)).unwrap_or_default();
     let Ok(secret) = WebhookSecret::given(SECRET) else { return body };
     let signed = signature(&secret, &id, at, body.as_bytes());
-    let headers = webhook::headers(webhook::HEADER_PREFIX, &id, at, signed, 1);
+    let headers = webhook::headers(webhook::HEADER_PREFIX, MessageKind::Claim, &id, at, signed, 1);
     let lines: String = headers.iter().map(|(name, value)| format!("{name}: {value}\n")).collect();
     format!("POST /webhook HTTP/1.1\nContent-Type: application/json\n{lines}\n{body}")
 }

@@ -10,7 +10,6 @@ use domain::limits::{
     WEBHOOK_EXCERPT_CHARS_MAX,
 };
 use domain::outbound::SendFailure;
-use domain::webhook::DROP_REWARD_CLAIM;
 use domain::{DeliveryId, Timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -86,7 +85,7 @@ pub struct ListenerAttempt {
     message_id: DeliveryId,
     /// Which attempt this is, from 1 on.
     number: i64,
-    /// The kind of event.
+    /// The kind of event: `drop_reward_claim`, or `webhook_test` for a test message.
     event_type: &'static str,
     /// The headers that say what it is, with the signature.
     headers: BTreeMap<String, String>,
@@ -96,10 +95,11 @@ pub struct ListenerAttempt {
 
 impl From<Attempt> for ListenerAttempt {
     fn from(attempt: Attempt) -> Self {
+        let event_type = attempt.kind().name();
         Self {
             message_id: attempt.key.message_id,
             number: attempt.key.number,
-            event_type: DROP_REWARD_CLAIM,
+            event_type,
             headers: attempt.headers.into_iter().collect(),
             // The service wrote the body as JSON.
             body: String::from_utf8(attempt.body).unwrap_or_default(),

@@ -311,8 +311,8 @@ fn state(name: &str) -> Result<DeliveryState, Invalid> {
 pub struct DeliveryAnswer {
     /// Its id, the same in every attempt.
     message_id: DeliveryId,
-    /// The claim that it tells of.
-    claim_id: ClaimId,
+    /// The claim that it tells of; `null` for a test message.
+    claim_id: Option<ClaimId>,
     /// `WAITING`: it is sent now or later. `DELIVERED`: a 2xx answered. `DEAD`: it was given up.
     #[schemars(extend("enum" = DeliveryState::NAMES))]
     state: &'static str,

@@ -7,6 +7,7 @@ mod brand;
 mod browser_sessions;
 mod connected_apps;
 mod developer_sessions;
+mod developer_webhooks;
 mod developers;
 mod docs;
 mod docs_samples;

@@ -33,6 +33,7 @@ const EXPOSE: &[&str] = &[
     "service/src/webhook/webhooks.rs",
     "site/src/developers/register.rs",
     "site/src/developers/secrets.rs",
+    "site/src/developers/webhook.rs",
     "site/src/operator/keys.rs",
     "site/src/studio/stream_key.rs",
     "site/src/two_factor.rs",

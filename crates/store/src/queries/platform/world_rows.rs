@@ -7,7 +7,7 @@ use domain::{CampaignId, ChannelId, ClaimId, MessageId, Timestamp, WebhookId};
 
 use crate::queries::batched::BatchedStatement;
 use crate::queries::columns::{Select, columns, sql};
-use crate::queries::deliveries::Delivery;
+use crate::queries::deliveries::{Delivery, stored_claim};
 use crate::{StoreError, Tx, Value, params};
 
 /// Columns of a message's row.
@@ -176,7 +176,7 @@ impl Tx {
         let values = params![
             webhook_id,
             message_id,
-            claim_id,
+            stored_claim(claim_id.as_ref()),
             data,
             state.name(),
             *due_at,

@@ -15,8 +15,9 @@ use crate::queries::sql::{HUNDRED_IDS, padded};
 use crate::{StoreError, Tx, params};
 
 const INSERT_DELIVERY: &str = "
-    INSERT INTO webhook_deliveries (webhook_id, message_id, claim_id, data, state, due_at, created_at, changed_at)
-    VALUES ($1, $2, $3, $4, $5, $6, $6, $6)";
+    INSERT INTO webhook_deliveries
+        (webhook_id, message_id, claim_id, data, state, due_at, failures, created_at, changed_at)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $6, $6)";
 
 /// Finds the webhooks with waiting messages one after the other, and reads the first message of each. The
 /// cost depends on the number of these webhooks, not of their messages. Subqueries, because a join or EXISTS
@@ -89,8 +90,8 @@ const FAILURES_IN_FLIGHT: &str = "
 
 const INSERT_ATTEMPT: &str = "
     INSERT INTO webhook_attempts
-        (webhook_id, message_id, number, began_at, duration_ms, status, failure, excerpt)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
+        (webhook_id, message_id, number, began_at, duration_ms, status, failure, excerpt, signed_at)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
 
 macro_rules! deliveries {
     ($condition:literal) => {
@@ -107,6 +108,13 @@ const DELIVERIES_IN_STATE: &str = deliveries!(
     "(state, message_id) >= ($5, $2) AND (state, message_id) < ($5, $3)
     ORDER BY state DESC, message_id DESC LIMIT $4"
 );
+
+/// The literal lets the engines use the index of test messages.
+const TEST_DELIVERIES: &str =
+    deliveries!("claim_id = '' AND message_id >= $2 AND message_id < $3 ORDER BY message_id DESC LIMIT $4");
+
+const COUNT_TESTS: &str = "
+    SELECT COUNT(*) FROM webhook_deliveries WHERE webhook_id = $1 AND claim_id = '' AND message_id >= $2";
 
 const ATTEMPTS: &str = sql!(
     "SELECT ",
@@ -142,10 +150,12 @@ pub struct NewDelivery {
     pub webhook_id: WebhookId,
     /// Its id.
     pub message_id: DeliveryId,
-    /// The claim that it reports.
-    pub claim_id: ClaimId,
+    /// The claim that it reports; `None` for a test message.
+    pub claim_id: Option<ClaimId>,
     /// Its data, as JSON.
     pub data: String,
+    /// Failed attempts that it begins with. So many fewer follow.
+    pub failures: i64,
     /// Whether it waits to be sent. Otherwise it is a dead letter from the beginning.
     pub waiting: bool,
 }
@@ -166,8 +176,8 @@ columns!(DeliveryTarget { client_id: "w.client_id", url: "w.url" });
 pub struct LeasedDelivery {
     /// Its id.
     pub message_id: DeliveryId,
-    /// The claim that it reports.
-    pub claim_id: ClaimId,
+    /// The claim that it reports; `None` for a test message.
+    pub claim_id: Option<ClaimId>,
     /// The number of this lease of the message, from 1 on.
     pub number: i64,
     /// Failed attempts since the message was written or last resent.
@@ -178,7 +188,7 @@ pub struct LeasedDelivery {
 
 columns!(LeasedDelivery {
     message_id: "message_id",
-    claim_id: "claim_id",
+    claim_id: "claim_id" => claim_of,
     number: "attempts",
     failures: "failures",
     data: "data",
@@ -243,6 +253,8 @@ pub struct AttemptRecord {
     pub failure: Option<SendFailure>,
     /// The beginning of the answer.
     pub excerpt: String,
+    /// The time in its headers and its body; `None` if that is not known.
+    pub signed_at: Option<Timestamp>,
 }
 
 columns!(AttemptRecord {
@@ -252,6 +264,7 @@ columns!(AttemptRecord {
     status: "status" => |status: Option<i64>| status.and_then(|status| status.try_into().ok()),
     failure: "failure",
     excerpt: "excerpt",
+    signed_at: "signed_at",
 });
 
 /// A message to a webhook.
@@ -259,8 +272,8 @@ columns!(AttemptRecord {
 pub struct Delivery {
     /// Its id.
     pub message_id: DeliveryId,
-    /// The claim that it reports.
-    pub claim_id: ClaimId,
+    /// The claim that it reports; `None` for a test message.
+    pub claim_id: Option<ClaimId>,
     /// Its data, as JSON.
     pub data: String,
     /// Its state.
@@ -281,7 +294,7 @@ pub struct Delivery {
 
 columns!(Delivery {
     message_id: "message_id",
-    claim_id: "claim_id",
+    claim_id: "claim_id" => claim_of,
     data: "data",
     state: "state",
     due_at: "due_at",
@@ -291,6 +304,16 @@ columns!(Delivery {
     created_at: "created_at",
     changed_at: "changed_at",
 });
+
+/// The claim of a message. That of a test message is stored as an empty text.
+fn claim_of(stored: ClaimId) -> Option<ClaimId> {
+    Some(stored).filter(|claim| !claim.as_str().is_empty())
+}
+
+/// The stored text of the claim of a message.
+pub(in crate::queries) fn stored_claim(claim: Option<&ClaimId>) -> &str {
+    claim.map_or("", ClaimId::as_str)
+}
 
 /// Messages of a webhook that were written in a span of time.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -312,10 +335,11 @@ impl DeliverySpan {
 impl Tx {
     /// Writes a message into the outbox.
     pub async fn insert_delivery(&mut self, new: &NewDelivery, now: Timestamp) -> Result<(), StoreError> {
-        let NewDelivery { webhook_id, message_id, claim_id, data, waiting } = new;
+        let NewDelivery { webhook_id, message_id, claim_id, data, failures, waiting } = new;
         let state = if *waiting { DeliveryState::Waiting } else { DeliveryState::Dead };
-        self.execute(INSERT_DELIVERY, params![webhook_id, message_id, claim_id, data, state.name(), now])
-            .await?;
+        let claim_id = stored_claim(claim_id.as_ref());
+        let values = params![webhook_id, message_id, claim_id, data, state.name(), now, *failures];
+        self.execute(INSERT_DELIVERY, values).await?;
         Ok(())
     }
 
@@ -402,10 +426,19 @@ impl Tx {
         message_id: &DeliveryId,
         attempt: &AttemptRecord,
     ) -> Result<(), StoreError> {
-        let AttemptRecord { number, began_at, duration_ms, status, failure, excerpt } = attempt;
+        let AttemptRecord { number, began_at, duration_ms, status, failure, excerpt, signed_at } = attempt;
         let (status, failure) = (status.map(i64::from), failure.map(SendFailure::name));
-        let values =
-            params![webhook_id, message_id, *number, *began_at, *duration_ms, status, failure, excerpt];
+        let values = params![
+            webhook_id,
+            message_id,
+            *number,
+            *began_at,
+            *duration_ms,
+            status,
+            failure,
+            excerpt,
+            *signed_at
+        ];
         self.execute(INSERT_ATTEMPT, values).await?;
         Ok(())
     }
@@ -435,6 +468,27 @@ impl Tx {
                 self.fetch_all(DELIVERIES_IN_STATE, values).await
             }
         }
+    }
+
+    /// Up to `limit` test messages of a webhook within a span, newest first.
+    pub async fn test_deliveries(
+        &mut self,
+        webhook_id: &WebhookId,
+        span: &DeliverySpan,
+        limit: i64,
+    ) -> Result<Vec<Delivery>, StoreError> {
+        let DeliverySpan { from, below } = span;
+        self.fetch_all(TEST_DELIVERIES, params![webhook_id, from, below, limit]).await
+    }
+
+    /// How many test messages of a webhook were written at `since` or later.
+    pub async fn count_test_deliveries(
+        &mut self,
+        webhook_id: &WebhookId,
+        since: Timestamp,
+    ) -> Result<i64, StoreError> {
+        let from = DeliveryId::bound_at(since);
+        Ok(self.fetch_optional(COUNT_TESTS, params![webhook_id, &from]).await?.unwrap_or(0))
     }
 
     /// The last attempts of a message whose result is known, newest first.

@@ -185,7 +185,7 @@ pub struct WebhookNotice {
 
 columns!(WebhookNotice { kind: "kind", given_at: "created_at" });
 
-/// A secret of a webhook, without its value.
+/// A secret of a webhook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredWebhookSecret {
     /// Its id.
@@ -196,6 +196,8 @@ pub struct StoredWebhookSecret {
     pub forget_at: Option<Timestamp>,
     /// When it was created.
     pub created_at: Timestamp,
+    /// The secret, sealed with the service key.
+    pub sealed: String,
 }
 
 columns!(StoredWebhookSecret {
@@ -203,6 +205,7 @@ columns!(StoredWebhookSecret {
     signs_from: "signs_from",
     forget_at: "forget_at",
     created_at: "created_at",
+    sealed: "sealed_secret",
 });
 
 /// A webhook that a claim goes to.
