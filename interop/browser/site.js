@@ -15,6 +15,8 @@ const START = ['/', '/account', '/account/apps', '/account/sessions', '/develope
   '/developers/applications/drops/webhook'];
 // An address where nobody listens: the messages to it show failed attempts.
 const WEBHOOK = { url: 'http://127.0.0.1:9/webhook' };
+// Pages that only forms lead to.
+const FOUND = ['/developers/find?id=0123456789abcdef0123'];
 const SIGNED_OUT = ['/sign-in', '/register', '/reset-password', '/no-such-page'];
 // Parts of addresses that name one of many things.
 const ID = /^(.*\d.*|demo|drops|sandbox-games|(streamer|viewer)-.*|org-.*)$/;
@@ -49,7 +51,7 @@ async function everyPage(browser) {
     }
   }
   await context.close();
-  return [...found.values()];
+  return [...found.values(), ...FOUND];
 }
 
 /** What is wrong with a page in its window. */

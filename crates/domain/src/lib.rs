@@ -70,6 +70,7 @@ pub mod time;
 pub mod token;
 pub mod totp;
 pub mod upstream;
+pub mod usage;
 pub mod user_agent;
 pub mod webhook;
 pub mod webhook_secrets;

@@ -195,6 +195,9 @@ pub const SLOW_MODE_MAX_MS: i64 = 300 * SECOND_MS;
 /// How long an entry of the audit log is kept, in milliseconds (ours): 400 days, so that a year can be
 /// compared with the one before.
 pub const AUDIT_LOG_KEPT_MS: i64 = 400 * DAY_MS;
+/// How long the requests of an application are kept by day, in milliseconds (ours): the days that its usage
+/// shows.
+pub const USAGE_KEPT_MS: i64 = 90 * DAY_MS;
 /// An application whose scopes were not used for this many milliseconds is deleted: 90 days.
 pub const UNUSED_APPLICATION_MS: i64 = 90 * DAY_MS;
 /// How old the recorded last use of an application may be while it is used, in milliseconds (ours). So only

@@ -1,7 +1,7 @@
 //! The seventeen scopes (`docs/spec/authorization.md#scopes`) and sets of them.
 
 /// A permission of an application for a user, under the name that the service uses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Scope {
     /// 유저 정보 조회

@@ -20,6 +20,8 @@ pub const SWEEP_BACKLOG_PAUSE: Duration = Duration::from_millis(100);
 
 /// How often the recorded uses of applications are written.
 pub const FLUSH_USES_EVERY: Duration = Duration::from_secs(60);
+/// How often the counted requests of applications are written. A node that is killed loses those since then.
+pub const FLUSH_USAGE_EVERY: Duration = Duration::from_secs(5);
 /// How often unused applications are retired.
 pub const UNUSED_APPLICATIONS_EVERY: Duration = Duration::from_secs(60 * 60);
 
@@ -120,6 +122,19 @@ pub async fn flush_uses(service: Service) {
         service.record_job_run(Job::UsesFlush, flushed.is_ok());
         if let Err(error) = flushed {
             service.log_failure("failed to write the uses of applications: retrying at the next run", &error);
+        }
+    }
+}
+
+/// Writes the counted requests of applications, after their answers.
+pub async fn flush_usage(service: Service) {
+    loop {
+        service.clock().sleep(FLUSH_USAGE_EVERY).await;
+        let flushed = service.flush_usage().await;
+        service.record_job_run(Job::UsageFlush, flushed.is_ok());
+        if let Err(error) = flushed {
+            service
+                .log_failure("failed to write the usage of applications: retrying at the next run", &error);
         }
     }
 }

@@ -294,6 +294,9 @@ impl Node {
             if let Err(error) = self.service.flush_all_uses().await {
                 tracing::warn!(%error, "failed to record the last uses of applications");
             }
+            if let Err(error) = self.service.flush_usage().await {
+                tracing::warn!(%error, "failed to record the last requests of applications");
+            }
             if let Err(error) = self.service.settle_events().await {
                 tracing::warn!(%error, "failed to settle the event outbox: another node takes it over");
             }
@@ -523,6 +526,7 @@ fn spawn_jobs(background: &mut JoinSet<()>, service: &Service, gateway: Option<&
     if web {
         background.spawn(jobs::warm_up(service.clone()));
         background.spawn(jobs::flush_uses(service.clone()));
+        background.spawn(jobs::flush_usage(service.clone()));
         background.spawn(jobs::watch_credentials(service.clone()));
     }
     if service.has_event_outbox() {

@@ -40,8 +40,8 @@ pub use channel::{badges, broadcast_settings, channel_admin, channels, relations
 pub use chat::{chat_log, chat_settings, chats};
 pub use cluster::{due, expire, housekeeping, nodes, overview};
 pub use developer::{
-    application_offers, application_sessions, organization_invitations, organization_members,
-    owned_applications, registration, review_requests,
+    application_offers, application_sessions, application_usage, find_by_id, organization_invitations,
+    organization_members, owned_applications, registration, review_requests,
 };
 pub use identity::{
     accounts, application_life, application_secrets, application_switch, applications, browser_sessions,
@@ -60,6 +60,7 @@ pub use entropy::{Entropy, Purpose, SeedState};
 pub use error::Error;
 pub use failure_log::FailureLog;
 pub use identity::account_settings::AccountSettings;
+pub use identity::credential_cache::Holder;
 pub use identity::password::{PasswordCost, is_password_hash};
 pub use log_limit::LogLimit;
 pub use sandbox_clock::{ClockMode, RATE_MAX, RATE_MIN, SandboxClock};
@@ -67,4 +68,3 @@ pub use service::{Service, ServiceDeps};
 pub use store::queries::Page;
 pub use store::queries::channels::{ChannelRecord, PersonListing};
 pub use store::queries::session_details::SessionFilter;
-pub use store::queries::tokens::Holder;

@@ -18,6 +18,7 @@ use crate::chat::slow_chats::SlowChats;
 use crate::cluster::job_metrics::JobMetrics;
 use crate::cluster::node_state::{Membership, NodeState};
 use crate::developer::developer_settings::DeveloperSettings;
+use crate::developer::usage_counters::{RefusedRequests, UsageCounters};
 use crate::fault_points::SocketFaultPoint;
 use crate::identity::account_settings::AccountSettings;
 use crate::identity::credential_cache::CachedCredentials;
@@ -87,6 +88,8 @@ pub(crate) struct Inner {
     pub applications_last_used: LastUsed<ClientId>,
     pub secrets_last_used: LastUsed<ApplicationSecretId>,
     pub operator_keys_last_used: LastUsed<OperatorKeyId>,
+    pub usage: UsageCounters,
+    pub refused: RefusedRequests,
     pub credentials: CachedCredentials,
     pub lost_events: LostEventRecorder,
     pub key: ServiceKey,
@@ -158,6 +161,8 @@ impl Service {
             applications_last_used: LastUsed::default(),
             secrets_last_used: LastUsed::default(),
             operator_keys_last_used: LastUsed::default(),
+            usage: UsageCounters::default(),
+            refused: RefusedRequests::default(),
             credentials,
             lost_events: LostEventRecorder::default(),
             key,

@@ -94,6 +94,11 @@ pub const MIGRATIONS: &[Migration] = &[
         sql: include_str!("../migrations/0032_connected_sessions.sql"),
     },
     Migration {
+        version: 33,
+        name: "application_usage",
+        sql: include_str!("../migrations/0033_application_usage.sql"),
+    },
+    Migration {
         version: 34,
         name: "application_offers",
         sql: include_str!("../migrations/0034_application_offers.sql"),

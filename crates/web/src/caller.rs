@@ -15,6 +15,7 @@ use domain::refusal::{Credential, CredentialFault, TokenFault};
 use domain::scope::Scope;
 use domain::secret::OperatorKey;
 use domain::token::Caller;
+use domain::usage::UsageKind;
 use domain::{ApplicationSecretId, ChannelId, ClientId, Profile, Refusal};
 use http::{HeaderMap, Method, header, request::Parts};
 use service::credentials::ProvenApplication;
@@ -26,6 +27,7 @@ use crate::deletion::Deletion;
 use crate::envelope::Failure;
 use crate::failures::Failed;
 use crate::quota::{self, Charged, Extra, Standard};
+use crate::usage::CountedRequest;
 use crate::{ClientAddress, RequestId, Web};
 
 const CLIENT_ID: &str = "client-id";
@@ -114,8 +116,19 @@ impl<S: NeedsScope, Q: Extra> FromRequestParts<Web> for User<S, Q> {
 
     async fn from_request_parts(parts: &mut Parts, web: &Web) -> Result<Self, Failure> {
         let token = bearer(&parts.headers, Credential::AccessToken)?;
-        let holder = web.service().authenticate_user(token).await?;
+        let (kind, mut traced) = (S::SCOPE.map_or(UsageKind::User, UsageKind::Scope), None);
+        let found = web.service().authenticate_or_trace(token, &mut traced).await;
+        if let Some(client_id) = traced {
+            charged(parts).count_for(CountedRequest { client_id, channel_id: None, kind, usage: None });
+        }
+        let holder = found?;
         let caller = &holder.caller;
+        charged(parts).count_for(CountedRequest {
+            client_id: caller.client_id.clone(),
+            channel_id: Some(caller.channel_id.clone()),
+            kind,
+            usage: holder.usage.clone(),
+        });
         quota::charge_user::<Q>(web, &charged(parts), caller)?;
         if let Some(scope) = S::SCOPE {
             caller.needs(scope)?;
@@ -142,12 +155,21 @@ impl<Q: Extra> FromRequestParts<Web> for Client<Q> {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, web: &Web) -> Result<Self, Failure> {
+        Self::counted_as(UsageKind::Client, parts, web).await
+    }
+}
+
+impl<Q: Extra> Client<Q> {
+    /// The application of a request that is counted as this kind.
+    async fn counted_as(kind: UsageKind, parts: &Parts, web: &Web) -> Result<Self, Failure> {
         let (id, secret) = client_headers(&parts.headers)?;
         let proven = web.service().authenticate_client(id, secret).await;
         if proven.as_ref().is_err_and(|error| error.refusal() == Refusal::InvalidClient) {
             web.count_failure(Failed::ClientSecret, client_address(parts));
         }
-        let ProvenApplication { application, secret_id, .. } = Arc::unwrap_or_clone(proven?);
+        let ProvenApplication { application, secret_id, usage, .. } = Arc::unwrap_or_clone(proven?);
+        let client_id = application.client_id.clone();
+        charged(parts).count_for(CountedRequest { client_id, channel_id: None, kind, usage });
         note_deletion(parts, web, &application.client_id);
         quota::charge_client::<Q>(web, &charged(parts), &application)?;
         let profile = web.profile(application.profile);
@@ -164,7 +186,7 @@ impl FromRequestParts<Web> for DropsClient {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, web: &Web) -> Result<Self, Failure> {
-        let client = Client::<Standard>::from_request_parts(parts, web).await?;
+        let client = Client::<Standard>::counted_as(UsageKind::Scope(Scope::Drops), parts, web).await?;
         let application = client.application;
         if !application.may_use_drops() {
             let has_scope = application.scopes.contains(Scope::Drops);

@@ -20,7 +20,8 @@ use crate::page_request::PageRequest;
 use crate::pages::PageProblem;
 use crate::problems::problem_answer;
 use crate::quota::Charged;
-use crate::{ClientAddress, Web, language};
+use crate::usage::Outcome;
+use crate::{ClientAddress, RequestId, Web, language};
 
 const REASON: HeaderName = HeaderName::from_static(REASON_HEADER);
 
@@ -39,6 +40,7 @@ async fn finish(State((web, has_pages)): State<(Web, bool)>, mut request: Reques
     let place = traffic.place(pattern, request.method());
     let (charged, deletion) = (Charged::default(), Deletion::default());
     let client = request.extensions().get::<ClientAddress>().copied();
+    let request_id = request.extensions().get::<RequestId>().copied();
     let preferred = language::preferred(request.headers());
     request.extensions_mut().insert(charged.clone());
     request.extensions_mut().insert(deletion.clone());
@@ -61,6 +63,10 @@ async fn finish(State((web, has_pages)): State<(Web, bool)>, mut request: Reques
         give_reason(reason, response.headers_mut());
     }
     traffic.answered(place, response.status(), web.service().clock().monotonic().saturating_sub(began));
+    if let Some(counted) = charged.counted() {
+        let (status, reason) = (response.status(), reason.as_ref());
+        counted.answered(&web, Outcome { request_id, route: traffic.route(place), status, reason });
+    }
     log(response.status(), reason.as_ref());
     if !matches!(refusal, Some(Refusal::Cap(_))) {
         charged.describe(&web, client, response.headers_mut());

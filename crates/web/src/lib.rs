@@ -40,6 +40,7 @@ mod quota;
 mod request;
 mod router;
 mod traffic;
+mod usage;
 mod visitor;
 
 pub use account_forms::{
@@ -60,6 +61,7 @@ pub use form_fields::FormFields;
 pub use operator_person::{NeedsRole, OperatorPerson, PostedByOperator, role};
 pub use page_request::{PageRequest, code_page};
 pub use path::{PathId, PathIds};
+pub use quota::{QuotaFigure, quota_figures};
 pub use request::{ClientAddress, KeepPlace, RequestId, SecureOrigin};
 pub use router::{Endpoint, endpoints};
 pub use traffic::{DURATION_BOUNDS_US, RouteFigures, STATUS_CLASSES, TrafficFigures};

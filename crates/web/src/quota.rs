@@ -1,20 +1,21 @@
 //! The quotas of a call, and their headers (`docs/spec/limits.md#quotas`).
 
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use domain::Refusal;
 use domain::application::Application;
 use domain::client_address::AddressBlock;
 use domain::limits::{
     CHAT_SEND_QUOTA, CLIENT_QUOTA, FAILURE_QUOTA, SESSION_URL_QUOTA, TOKEN_QUOTA, USER_QUOTA,
 };
-use domain::quota::{Quota, QuotaStatus};
+use domain::quota::{Quota, QuotaName, QuotaStatus};
 use domain::token::Caller;
+use domain::{ChannelId, Refusal};
 use http::{HeaderMap, HeaderName};
 use service::quotas::Counted;
 
+use crate::usage::CountedRequest;
 use crate::{ClientAddress, Web};
 
 const LIMIT: HeaderName = HeaderName::from_static("ratelimit-limit");
@@ -47,11 +48,28 @@ extras! {
     SessionUrl = Some((Counted::SessionUrls, SESSION_URL_QUOTA));
 }
 
-/// The tightest quota that a request was charged to, for the headers of its answer.
+/// What is known about the caller of a request when it is answered: the tightest quota that it was charged
+/// to, for the headers, and the application whose request it counts as.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Charged(Arc<Mutex<Option<QuotaStatus>>>);
+pub(crate) struct Charged(Arc<Charges>);
+
+#[derive(Debug, Default)]
+struct Charges {
+    tightest: Mutex<Option<QuotaStatus>>,
+    counted: OnceLock<CountedRequest>,
+}
 
 impl Charged {
+    /// Notes whose request it is. Only the first call counts, because a request has one application.
+    pub(crate) fn count_for(&self, request: CountedRequest) {
+        let _ = self.0.counted.set(request);
+    }
+
+    /// Whose request it is, if its application is known.
+    pub(crate) fn counted(&self) -> Option<&CountedRequest> {
+        self.0.counted.get()
+    }
+
     /// Takes one request out of a bucket.
     ///
     /// # Errors
@@ -86,7 +104,7 @@ impl Charged {
 
     fn note(&self, counted: Counted, status: Option<QuotaStatus>) -> Result<(), Refusal> {
         let Some(status) = status else { return Ok(()) };
-        let mut noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut noted = self.0.tightest.lock().unwrap_or_else(PoisonError::into_inner);
         if noted.is_none_or(|noted| status.remaining < noted.remaining || status.retry_after_s.is_some()) {
             *noted = Some(status);
         }
@@ -98,7 +116,7 @@ impl Charged {
 
     /// Writes the headers. A caller without credentials is counted by its network address.
     pub(crate) fn describe(&self, web: &Web, client: Option<ClientAddress>, headers: &mut HeaderMap) {
-        let noted = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let noted = *self.0.tightest.lock().unwrap_or_else(PoisonError::into_inner);
         let status = noted.or_else(|| {
             web.service().quotas().take(Counted::Unknown, block(client), CLIENT_QUOTA, elapsed(web))
         });
@@ -144,6 +162,46 @@ fn charge_extra<Q: Extra>(
 pub(crate) fn charge_token(web: &Web, charged: &Charged, application: &Application) -> Result<(), Refusal> {
     let client_id = application.client_id.as_str();
     charged.take_of(web, application.quota, Counted::Token, client_id, TOKEN_QUOTA)
+}
+
+/// A quota of an application or of one of its users.
+#[derive(Clone, Debug)]
+pub struct QuotaFigure {
+    /// The quota.
+    pub name: QuotaName,
+    /// The user; `None` for a quota of the application.
+    pub channel_id: Option<ChannelId>,
+    /// What is left of it.
+    pub status: QuotaStatus,
+}
+
+/// The quotas of an application and of these users, as this node counts them. Takes nothing. Empty where the
+/// application has no quotas.
+pub fn quota_figures(web: &Web, application: &Application, users: &[ChannelId]) -> Vec<QuotaFigure> {
+    let client_id = application.client_id.as_str();
+    let (quotas, now) = (web.service().quotas(), elapsed(web));
+    let figure = |counted: Counted, channel_id: Option<&ChannelId>, status: Option<QuotaStatus>| {
+        Some(QuotaFigure { name: counted.name(), channel_id: channel_id.cloned(), status: status? })
+    };
+    let urls = quotas.peek(Counted::SessionUrls, ("client", client_id), SESSION_URL_QUOTA, now);
+    let own = [
+        figure(Counted::Client, None, quotas.peek(Counted::Client, client_id, CLIENT_QUOTA, now)),
+        figure(Counted::Token, None, quotas.peek(Counted::Token, client_id, TOKEN_QUOTA, now)),
+        figure(Counted::SessionUrls, None, urls),
+    ];
+    let of_user = |user: &ChannelId| {
+        let id = user.as_str();
+        let calls = quotas.peek(Counted::User, (client_id, id), USER_QUOTA, now);
+        let urls = quotas.peek(Counted::SessionUrls, id, SESSION_URL_QUOTA, now);
+        let chats = quotas.peek(Counted::ChatSend, id, CHAT_SEND_QUOTA, now);
+        [
+            figure(Counted::User, Some(user), calls),
+            figure(Counted::SessionUrls, Some(user), urls),
+            figure(Counted::ChatSend, Some(user), chats),
+        ]
+    };
+    let figures = own.into_iter().chain(users.iter().flat_map(of_user));
+    figures.flatten().filter(|_| application.quota).collect()
 }
 
 /// Counts failed authentication, whose refusal is `refusal`, against the client's address. Right credentials

@@ -92,6 +92,11 @@ impl Traffic {
         found.map_or(0, |(_, place)| *place)
     }
 
+    /// The pattern and the method at an index.
+    pub(crate) fn route(&self, place: usize) -> (&'static str, &'static str) {
+        self.routes.get(place).map_or(UNMATCHED, |route| (route.route, route.method))
+    }
+
     /// Counts an answer.
     pub(crate) fn answered(&self, place: usize, status: StatusCode, took: Duration) {
         let Some(route) = self.routes.get(place) else { return };

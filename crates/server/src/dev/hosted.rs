@@ -240,6 +240,7 @@ async fn snapshot_of(id: &str, running: &Running, file: PathBuf) -> WorldResult<
     }
     let failed = |error: service::Error| WorldError::Failed(format!("failed to copy the database: {error}"));
     node.service().flush_all_uses().await.map_err(failed)?;
+    node.service().flush_usage().await.map_err(failed)?;
     node.service().copy_store(file.clone()).await.map_err(failed)?;
     Ok(Snapshot {
         world_id: id.to_owned(),

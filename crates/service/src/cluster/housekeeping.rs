@@ -5,7 +5,7 @@ use domain::Timestamp;
 use domain::limits::{
     AUDIT_LOG_KEPT_MS, DISCONNECTED_SESSION_VISIBLE_MS, ENDED_TOKENS_KEPT_MS, LIVE_WALK_GRACE_MS,
     LIVE_WALK_MS, NODE_DEAD_AFTER_MS, REFRESH_TOKEN_LIFETIME_MS, SESSION_URLS_KEPT_MS, SLOW_MODE_MAX_MS,
-    WEBHOOK_DELIVERIES_KEPT_MS,
+    USAGE_KEPT_MS, WEBHOOK_DELIVERIES_KEPT_MS,
 };
 pub use store::queries::sweeps::SWEEP_ROWS_MAX;
 use store::queries::sweeps::Sweep;
@@ -173,6 +173,7 @@ fn expiry_limit(sweep: Sweep, now: Timestamp) -> Timestamp {
         | Sweep::WebhookRemains => now,
         Sweep::WebhookNotices | Sweep::WebhookDeliveries => now.plus_ms(-WEBHOOK_DELIVERIES_KEPT_MS),
         Sweep::AuditLog => now.plus_ms(-AUDIT_LOG_KEPT_MS),
+        Sweep::ApplicationUsage => now.plus_ms(-USAGE_KEPT_MS),
         Sweep::Sessions => now.plus_ms(-DISCONNECTED_SESSION_VISIBLE_MS),
         Sweep::IdempotencyKeys => now.plus_ms(-KEY_LIFETIME_MS),
         Sweep::ChatSpeakers => now.plus_ms(-SLOW_MODE_MAX_MS),

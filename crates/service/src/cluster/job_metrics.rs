@@ -32,6 +32,8 @@ jobs! {
     Sweep, "sweep";
     /// Records the last uses of applications: every minute.
     UsesFlush, "uses_flush";
+    /// Writes the counted requests of applications: every 5 seconds.
+    UsageFlush, "usage_flush";
     /// Warns about unused applications and deletes them: every hour.
     UnusedApplications, "unused_applications";
     /// Reads the changes of credentials by other nodes: every half second.

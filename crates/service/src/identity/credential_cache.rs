@@ -15,7 +15,9 @@ use domain::application::Application;
 use domain::secret::SecretHash;
 use domain::{ApplicationSecretId, Timestamp};
 use store::queries::credential_changes::{ChangeSlot, SLOTS};
-use store::queries::tokens::Holder;
+use store::queries::tokens::Holder as StoredHolder;
+
+use crate::developer::usage_counters::ApplicationUsage;
 
 /// Maximum number of cached access tokens. Each takes about half a KiB.
 const HOLDERS_MAX: usize = 100_000;
@@ -188,6 +190,23 @@ pub(crate) struct CachedCredentials {
     trusted_until: AtomicU64,
 }
 
+/// The holder of an access token. Dereferences to what the store says.
+#[derive(Clone, Debug)]
+pub struct Holder {
+    /// The caller, the name of the user's channel, and the end of the token.
+    pub stored: StoredHolder,
+    /// Counts the requests of the application, if there is room.
+    pub usage: Option<Arc<ApplicationUsage>>,
+}
+
+impl Deref for Holder {
+    type Target = StoredHolder;
+
+    fn deref(&self) -> &StoredHolder {
+        &self.stored
+    }
+}
+
 /// An application whose client secret was checked. Dereferences to the application.
 #[derive(Clone, Debug)]
 pub struct ProvenApplication {
@@ -197,6 +216,8 @@ pub struct ProvenApplication {
     pub secret_id: ApplicationSecretId,
     /// When the secret expires.
     pub expires_at: Option<Timestamp>,
+    /// Counts the requests of the application, if there is room.
+    pub usage: Option<Arc<ApplicationUsage>>,
 }
 
 impl Deref for ProvenApplication {

@@ -14,9 +14,9 @@ use domain::{ClientId, Refusal, Timestamp};
 use store::Tx;
 use store::queries::application_secrets::StoredSecret;
 use store::queries::credential_changes::{ChangeSlot, Dependency};
-use store::queries::tokens::{Holder, Trace};
+use store::queries::tokens::Trace;
 
-pub use crate::identity::credential_cache::{CacheFigures, ProvenApplication, TRUST};
+pub use crate::identity::credential_cache::{CacheFigures, Holder, ProvenApplication, TRUST};
 use crate::{Error, Service};
 
 /// How often the changes of other nodes are polled.
@@ -29,6 +29,19 @@ impl Service {
     /// # Errors
     /// [`Refusal::InvalidToken`] when the token is unknown, expired or revoked.
     pub async fn authenticate_user(&self, token: &str) -> Result<Arc<Holder>, Error> {
+        self.authenticate_or_trace(token, &mut None).await
+    }
+
+    /// As [`authenticate_user`](Self::authenticate_user). A token that was the application's and is not valid
+    /// any more is traced to its application.
+    ///
+    /// # Errors
+    /// As [`authenticate_user`](Self::authenticate_user).
+    pub async fn authenticate_or_trace(
+        &self,
+        token: &str,
+        traced: &mut Option<ClientId>,
+    ) -> Result<Arc<Holder>, Error> {
         let token = AccessToken::presented(token).ok_or(MALFORMED)?.hash();
         let (now, kept) = (self.now(), &self.0.credentials);
         let cached = kept.holder(&token, self.0.clock.monotonic());
@@ -36,19 +49,26 @@ impl Service {
             Some(holder) if now < holder.expires_at => return Ok(holder),
             // The store says why: the row of the token may be deleted already.
             Some(_) => {
-                let fault = self.read(async move |tx: &mut Tx| fault(tx, &token, now).await).await?;
+                let (fault, client_id) =
+                    self.read(async move |tx: &mut Tx| fault(tx, &token, now).await).await?;
+                *traced = client_id;
                 return Err(Refusal::InvalidToken(fault).into());
             }
             None => {}
         }
         let (asked, hash) = (kept.changes.epoch(), token.clone());
-        let holder = self
+        let found = self
             .read(async move |tx: &mut Tx| match tx.holder(&hash, now).await? {
-                Some(holder) => Ok(holder),
-                None => Err(Refusal::InvalidToken(fault(tx, &hash, now).await?).into()),
+                Some(holder) => Ok(Ok(holder)),
+                None => Ok(Err(fault(tx, &hash, now).await?)),
             })
             .await?;
-        let holder = Arc::new(holder);
+        let stored = found.map_err(|(fault, client_id)| {
+            *traced = client_id;
+            Refusal::InvalidToken(fault)
+        })?;
+        let usage = self.usage_counters(&stored.caller.client_id);
+        let holder = Arc::new(Holder { stored, usage });
         kept.put_holder(token, holder.clone(), asked);
         Ok(holder)
     }
@@ -93,7 +113,8 @@ impl Service {
         let (application, secret) =
             application.zip(matching(&presented, secrets)).ok_or(Refusal::InvalidClient)?;
         let StoredSecret { secret_id, expires_at, .. } = secret;
-        let proven = Arc::new(ProvenApplication { application, secret_id, expires_at });
+        let usage = self.usage_counters(&application.client_id);
+        let proven = Arc::new(ProvenApplication { application, secret_id, expires_at, usage });
         kept.put_application(pair, proven.clone(), asked, slots(&proven));
         Ok(proven)
     }
@@ -114,16 +135,24 @@ impl Service {
     }
 }
 
-/// The reason why an access token has no holder. The presenter of a token may see its state.
-async fn fault(tx: &mut Tx, hash: &SecretHash, now: Timestamp) -> Result<TokenFault, Error> {
-    Ok(match tx.token_trace(hash).await? {
-        None => TokenFault::Unknown,
-        Some((_, Trace::Access, expires_at)) if expires_at <= now => TokenFault::Expired,
+/// The reason why an access token has no holder, and the application that it was for. The presenter of a
+/// token may see its state.
+async fn fault(
+    tx: &mut Tx,
+    hash: &SecretHash,
+    now: Timestamp,
+) -> Result<(TokenFault, Option<ClientId>), Error> {
+    let Some((client_id, trace, expires_at)) = tx.token_trace(hash).await? else {
+        return Ok((TokenFault::Unknown, None));
+    };
+    let fault = match trace {
+        Trace::Access if expires_at <= now => TokenFault::Expired,
         // The application or the consent was deleted.
-        Some((_, Trace::Access, _)) => TokenFault::Revoked,
-        Some((_, Trace::Refresh, _)) => TokenFault::WrongKind(Credential::AccessToken),
-        Some((_, Trace::Revoked, _)) => TokenFault::Revoked,
-    })
+        Trace::Access => TokenFault::Revoked,
+        Trace::Refresh => TokenFault::WrongKind(Credential::AccessToken),
+        Trace::Revoked => TokenFault::Revoked,
+    };
+    Ok((fault, Some(client_id)))
 }
 
 /// The secret that matches. All secrets are compared, so the duration does not show which one matched.

@@ -5,6 +5,7 @@
 
 mod accounts;
 mod application_life;
+mod application_usage;
 mod applications;
 mod bulk;
 mod channel_events;

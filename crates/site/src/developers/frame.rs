@@ -5,6 +5,7 @@ use service::owned_applications::DeveloperApplication;
 use web::Visitor;
 use web::pages::{AppFace, Lang};
 
+use super::find_words::{FindWords, find_words};
 use super::paths::DEVELOPERS;
 use super::state::AppState;
 
@@ -21,6 +22,8 @@ pub(crate) enum AppTab {
     Secrets,
     /// Its sockets.
     Sessions,
+    /// Its requests and quotas.
+    Usage,
     /// Where it is told of claims, and what it was told.
     Webhook,
     /// Disable, hand over, delete.
@@ -28,12 +31,13 @@ pub(crate) enum AppTab {
 }
 
 /// Each tab: the end of its path, its words, and the role that sees it.
-const TABS: [(AppTab, &str, &str, &str, MemberRole); 7] = [
+const TABS: [(AppTab, &str, &str, &str, MemberRole); 8] = [
     (AppTab::Overview, "", "개요", "Overview", MemberRole::Viewer),
     (AppTab::Settings, "/settings", "설정", "Settings", MemberRole::Developer),
     (AppTab::Scopes, "/scopes", "권한", "Scopes", MemberRole::Developer),
     (AppTab::Secrets, "/secrets", "시크릿", "Secrets", MemberRole::Developer),
     (AppTab::Sessions, "/sessions", "세션", "Sessions", MemberRole::Viewer),
+    (AppTab::Usage, "/usage", "사용량", "Usage", MemberRole::Viewer),
     (AppTab::Webhook, "/webhook", "웹훅", "Webhook", MemberRole::Viewer),
     (AppTab::Manage, "/manage", "관리", "Manage", MemberRole::Developer),
 ];
@@ -60,6 +64,8 @@ pub(crate) struct AppFrame<'a> {
     pub up: &'static str,
     pub tabs_label: &'static str,
     pub verified: &'static str,
+    /// The words of the field that takes any id.
+    pub find: &'static FindWords,
 }
 
 impl<'a> AppFrame<'a> {
@@ -92,6 +98,7 @@ impl<'a> AppFrame<'a> {
             up: lang.pick("개발자 센터", "Developer center"),
             tabs_label: lang.pick("앱 메뉴", "Pages of this app"),
             verified: lang.pick("인증된 조직", "Verified organization"),
+            find: find_words(lang),
         }
     }
 }

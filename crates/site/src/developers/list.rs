@@ -12,6 +12,7 @@ use web::pages::{AppFace, Area, FieldErrors, Flash, Lang, Moment, Shell, filters
 use web::{FormTarget, PageAnswer, PathId, Person, PostedBy, Visitor};
 
 use super::access::{client_id_of, is_cursor};
+use super::find_words::{FindWords, find_words};
 use super::frame::{address, role_name};
 use super::paths::{DEVELOPERS, NEW_ORGANIZATION, REGISTER};
 use super::state::AppState;
@@ -58,6 +59,7 @@ struct OfferLine<'a> {
 struct DevelopersPage<'a> {
     shell: Shell<'a>,
     t: &'static ListTexts,
+    find: &'static FindWords,
     apps: Vec<AppLine<'a>>,
     organizations: Vec<OrganizationLine<'a>>,
     invitations: Vec<InvitationLine<'a>>,
@@ -107,6 +109,7 @@ impl ListContent {
         DevelopersPage {
             shell: visitor.shell(Area::Developers),
             t: texts(lang),
+            find: find_words(lang),
             apps: self.found.items.iter().map(|item| app_line(visitor, item)).collect(),
             organizations: self.memberships.iter().map(|one| organization_line(one, lang)).collect(),
             invitations: self.invitations.iter().map(|one| invitation_line(visitor, one)).collect(),

@@ -9,6 +9,8 @@ mod close_words;
 mod deliveries;
 mod delivery;
 mod fate;
+mod find;
+mod find_words;
 mod frame;
 mod list;
 mod organization;
@@ -23,6 +25,9 @@ mod session_texts;
 mod sessions;
 mod settings;
 mod state;
+mod usage;
+mod usage_chart;
+mod usage_texts;
 mod webhook;
 mod webhook_secrets;
 mod webhook_texts;
@@ -35,6 +40,7 @@ use self::paths::*;
 /// The paths of the pages, with their methods, for the metrics.
 pub(crate) const PATHS: &[(&str, &str)] = &[
     (DEVELOPERS, "GET"),
+    (FIND, "GET"),
     (REGISTER, "GET"),
     (REGISTER, "POST"),
     (APPLICATION, "GET"),
@@ -52,6 +58,7 @@ pub(crate) const PATHS: &[(&str, &str)] = &[
     (APP_SESSIONS, "GET"),
     (APP_SESSION, "GET"),
     (APP_SESSION, "POST"),
+    (APP_USAGE, "GET"),
     (WEBHOOK, "GET"),
     (WEBHOOK, "POST"),
     (WEBHOOK_TEST, "POST"),
@@ -84,6 +91,7 @@ pub(crate) const PATHS: &[(&str, &str)] = &[
 pub(crate) fn routes() -> Router<Web> {
     Router::new()
         .route(DEVELOPERS, get(list::show))
+        .route(FIND, get(find::show))
         .route(REGISTER, get(register::show).post(register::submit))
         .route(APPLICATION, get(overview::show))
         .route(SETTINGS, get(settings::show).post(settings::submit))
@@ -95,6 +103,7 @@ pub(crate) fn routes() -> Router<Web> {
         .route(SECRET, get(secrets::show_one).post(secrets::change))
         .route(APP_SESSIONS, get(sessions::show))
         .route(APP_SESSION, get(session::show).post(session::end))
+        .route(APP_USAGE, get(usage::show))
         .route(WEBHOOK, get(webhook::show).post(webhook::save))
         .route(WEBHOOK_TEST, post(webhook::test))
         .route(WEBHOOK_REMOVAL, get(webhook::ask_removal).post(webhook::remove))

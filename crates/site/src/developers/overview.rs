@@ -1,12 +1,14 @@
 //! `/developers/applications/{clientId}`: what an application is.
 
 use askama::Template;
+use domain::limits::UNUSED_APPLICATION_MS;
 use domain::member::MemberRole;
 use web::pages::{AppFace, Area, Lang, Moment, ScopeLine, Shell, filters};
 use web::{PageAnswer, PathId, Person};
 
 use super::access::application;
 use super::frame::{AppFrame, AppTab, role_name};
+use super::usage::countdown;
 
 #[derive(Template)]
 #[template(path = "site/developers/overview.html")]
@@ -22,6 +24,8 @@ struct AppOverviewPage<'a> {
     profile: Option<&'static str>,
     created: Moment,
     last_used: Moment,
+    /// When it is deleted unless it is used, and the days until then. Not of a deleted application.
+    deletes: Option<(Moment, String)>,
 }
 
 impl AppOverviewPage<'_> {
@@ -49,6 +53,10 @@ pub(super) async fn show(PathId(id): PathId, person: Person) -> PageAnswer {
         profile: app.profile.map(domain::Profile::name),
         created: Moment::of(life.created_at, now, lang),
         last_used: Moment::of(life.last_used_at, now, lang),
+        deletes: life.deleted_at.is_none().then(|| {
+            let at = life.last_used_at.plus_ms(UNUSED_APPLICATION_MS);
+            (Moment::of(at, now, lang), countdown(at, now, lang))
+        }),
     })
 }
 
@@ -57,6 +65,7 @@ struct AppOverviewTexts {
     client_id_note: &'static str,
     created: &'static str,
     last_used: &'static str,
+    deletes: &'static str,
     role: &'static str,
     profile: &'static str,
     profile_default: &'static str,
@@ -79,6 +88,7 @@ const KO: AppOverviewTexts = AppOverviewTexts {
     client_id_note: "공개해도 되는 값입니다.",
     created: "등록한 날",
     last_used: "마지막 사용",
+    deletes: "쓰지 않으면 삭제되는 날",
     role: "내 역할",
     profile: "응답 형식",
     profile_default: "서버 기본값",
@@ -94,6 +104,7 @@ const EN: AppOverviewTexts = AppOverviewTexts {
     client_id_note: "It is no secret.",
     created: "Registered",
     last_used: "Last used",
+    deletes: "Deleted unless it is used",
     role: "Your role",
     profile: "Form of answers",
     profile_default: "The server’s",

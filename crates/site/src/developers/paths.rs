@@ -2,6 +2,8 @@
 
 /// The list.
 pub(super) const DEVELOPERS: &str = "/developers";
+/// The field that takes any id.
+pub(super) const FIND: &str = "/developers/find";
 /// The form that registers an application.
 pub(super) const REGISTER: &str = "/developers/register";
 /// One application.
@@ -15,6 +17,7 @@ pub(super) const SECRETS: &str = "/developers/applications/{clientId}/secrets";
 pub(super) const SECRET: &str = "/developers/applications/{clientId}/secrets/{secretId}";
 pub(super) const APP_SESSIONS: &str = "/developers/applications/{clientId}/sessions";
 pub(super) const APP_SESSION: &str = "/developers/applications/{clientId}/sessions/{sessionKey}";
+pub(super) const APP_USAGE: &str = "/developers/applications/{clientId}/usage";
 /// The webhook, its test, its secrets and its messages.
 pub(super) const WEBHOOK: &str = "/developers/applications/{clientId}/webhook";
 pub(super) const WEBHOOK_TEST: &str = "/developers/applications/{clientId}/webhook/test";

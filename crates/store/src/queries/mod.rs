@@ -47,7 +47,8 @@ pub use channel::{
 pub use chat::{chat_log, chat_settings, chats};
 pub use cluster::{due, expire, locks, nodes, overview, store_origin, sweeps};
 pub use developer::{
-    application_offers, organization_invitations, organization_members, owned_applications, review_requests,
+    application_offers, application_usage, organization_invitations, organization_members,
+    owned_applications, review_requests,
 };
 pub use identity::{
     accounts, application_admin, application_life, application_logos, application_search,

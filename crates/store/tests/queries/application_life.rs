@@ -3,7 +3,7 @@
 use domain::event::EventType;
 use store::queries::application_life::LIFE_ROWS_MAX;
 use store::queries::tokens::{NewCode, NewToken};
-use store::{StoreError, Tx};
+use store::{StoreError, Tx, params};
 
 use crate::{
     application, at, both, caller, channel, client, family, hash, in_seeded, node, number, of_client, secret,
@@ -179,6 +179,7 @@ async fn a_purged_application_is_deleted_with_its_rows_and_no_others() {
             tx.insert_session_url(&hash(app), &of_client(app), None, at(1_000)).await?;
             tx.insert_application_secret(&client(app), &secret(app), at(1)).await?;
             tx.give_application_notices("60", at(60), at(1)).await?;
+            tx.execute("INSERT INTO application_usage VALUES ($1, 0, 'user', 1, 0)", params![app]).await?;
         }
         tx.note_application_use(&client("other"), at(1_000)).await?;
         tx.delete_unused_application(at(90), at(1)).await?;
@@ -186,8 +187,8 @@ async fn a_purged_application_is_deleted_with_its_rows_and_no_others() {
         assert_eq!(tx.purge_applications().await?, 0);
         assert_eq!(tx.begin_purge_of_applications(at(90)).await?, 1);
         assert_eq!(tx.begin_purge_of_applications(at(90)).await?, 0);
-        // Two tokens, a code, three consents, a URL, a session, and itself.
-        assert_eq!(tx.purge_applications().await?, 9);
+        // Two tokens, a code, three consents, a URL, a session, a count of requests, and itself.
+        assert_eq!(tx.purge_applications().await?, 10);
         assert_eq!(tx.purge_applications().await?, 0);
         for (sql, left) in [
             ("SELECT COUNT(*) FROM applications", 1),
@@ -200,6 +201,7 @@ async fn a_purged_application_is_deleted_with_its_rows_and_no_others() {
             ("SELECT COUNT(*) FROM session_urls", 1),
             ("SELECT COUNT(*) FROM sessions", 1),
             ("SELECT COUNT(*) FROM session_subscriptions", 1),
+            ("SELECT COUNT(*) FROM application_usage", 1),
         ] {
             assert_eq!(number(tx, sql).await?, left, "{sql}");
         }

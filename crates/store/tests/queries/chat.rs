@@ -449,6 +449,10 @@ async fn the_log_of_a_chat_has_its_latest_messages_and_its_notice() {
         assert_eq!(names, [None, Some("channel c"), Some("channel b")]);
         let hidden: Vec<_> = log.iter().map(|line| line.hidden_at).collect();
         assert_eq!(hidden, [None, None, Some(at(8))]);
+        for line in &log {
+            assert_eq!(tx.logged_message(&a, &line.message_id).await?.as_ref(), Some(line));
+            assert_eq!(tx.logged_message(&channel("b"), &line.message_id).await?, None);
+        }
         let count = |found: Vec<store::queries::chat_log::LoggedMessage>| found.len();
         assert_eq!(count(tx.latest_messages(&a, &start, 2, 10).await?), 2);
         assert_eq!(count(tx.latest_messages(&a, &start, 10, 2).await?), 1, "two rows of all chats");

@@ -4,6 +4,7 @@
 
 mod accounts;
 mod application_life;
+mod application_usage;
 mod audit_log;
 mod browser_sessions;
 mod channel_deletions;

@@ -62,6 +62,10 @@ async fn insert(tx: &mut Tx, sweep: Sweep, n: i64, ms: i64) -> Result<(), StoreE
                 INSERT INTO audit_log VALUES ($1, $2, 'person', 'a', '', 'key.add', 'channel', 'a', '{}', '')";
             tx.execute(insert, params![n.to_string(), expires_at]).await.map(drop)
         }
+        Sweep::ApplicationUsage => {
+            let insert = "INSERT INTO application_usage VALUES ('app', $1, $2, 1, 0)";
+            tx.execute(insert, params![expires_at, n.to_string()]).await.map(drop)
+        }
         Sweep::IdempotencyKeys => {
             tx.claim_idempotency_key("POST /a", &n.to_string(), hash, "", expires_at).await.map(drop)
         }
@@ -171,6 +175,7 @@ const fn count(sweep: Sweep) -> &'static str {
         Sweep::UpstreamFlows => "SELECT COUNT(*) FROM upstream_flows",
         Sweep::Mails => "SELECT COUNT(*) FROM mail_outbox",
         Sweep::AuditLog => "SELECT COUNT(*) FROM audit_log",
+        Sweep::ApplicationUsage => "SELECT COUNT(*) FROM application_usage",
         Sweep::Sessions => "SELECT COUNT(*) FROM sessions",
         Sweep::SessionChanges => "SELECT COUNT(*) FROM session_changes",
         Sweep::IdempotencyKeys => "SELECT COUNT(*) FROM idempotency_keys",

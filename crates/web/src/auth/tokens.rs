@@ -7,6 +7,7 @@ use std::sync::Arc;
 use axum::Extension;
 use axum::extract::State;
 use domain::token::{EXPIRES_IN_SECONDS, TOKEN_TYPE};
+use domain::usage::UsageKind;
 use domain::{Invalid, Profile, Refusal, Rule};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -22,6 +23,7 @@ use crate::input::union::tagged;
 use crate::input::values::text;
 use crate::input::{Body, Fields, Form, FormOf, Json, JsonForm, optional, record, required};
 use crate::quota::{self, Charged};
+use crate::usage::CountedRequest;
 use crate::{ClientAddress, Web};
 
 /// The two values of `tokenTypeHint`.
@@ -219,6 +221,12 @@ async fn prove<T>(
         }
         _ => Failure::from(error),
     })?;
+    charged.count_for(CountedRequest {
+        client_id: application.client_id.clone(),
+        channel_id: None,
+        kind: UsageKind::Token,
+        usage: application.usage.clone(),
+    });
     quota::charge_token(web, charged, &application)?;
     Ok(application)
 }

@@ -352,7 +352,14 @@ async fn applications_and_organizations_of_others_do_not_exist() {
             "/developers/register",
             "/developers/new-organization",
         ]) {
-            forms.extend(owner.open(path).await.forms.into_iter().filter(|form| form.action != "/sign-out"));
+            forms.extend(
+                owner
+                    .open(path)
+                    .await
+                    .forms
+                    .into_iter()
+                    .filter(|form| form.method == "post" && form.action != "/sign-out"),
+            );
         }
         assert!(forms.len() >= 13, "{}", forms.len());
         let before = content(&world, &format!("/platform/v1/applications/{}", app.client_id)).await;

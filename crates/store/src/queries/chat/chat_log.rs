@@ -23,6 +23,16 @@ const LATEST_MESSAGES: &str = sql!(
     ORDER BY m.message_id DESC"
 );
 
+const MESSAGE: &str = sql!(
+    "SELECT ",
+    LoggedMessage::COLUMNS,
+    "
+    FROM chat_messages m
+    LEFT JOIN channels c ON c.channel_id = m.sender_channel_id
+    LEFT JOIN managers g ON g.channel_id = $1 AND g.manager_channel_id = m.sender_channel_id
+    WHERE m.message_id = $2 AND m.channel_id = $1"
+);
+
 const NOTICE: &str = sql!("SELECT ", PinnedNotice::COLUMNS, " FROM chat_notices WHERE channel_id = $1");
 
 /// A message in the log of a chat.
@@ -76,6 +86,15 @@ impl Tx {
         rows: i64,
     ) -> Result<Vec<LoggedMessage>, StoreError> {
         self.fetch_all(LATEST_MESSAGES, params![channel, after, limit, rows]).await
+    }
+
+    /// A message in the chat of a channel, also a hidden one.
+    pub async fn logged_message(
+        &mut self,
+        channel: &ChannelId,
+        id: &MessageId,
+    ) -> Result<Option<LoggedMessage>, StoreError> {
+        self.fetch_optional(MESSAGE, params![channel, id]).await
     }
 
     /// The notice of a channel's chat.

@@ -37,6 +37,9 @@ const PENDING_SIGN_INS: &str = sweep_sql!("pending_sign_ins", "token_hash", "exp
 const UPSTREAM_FLOWS: &str = sweep_sql!("upstream_flows", "state_hash", "expires_at");
 const MAILS: &str = sweep_sql!("mail_outbox", "mail_id", "expires_at");
 const AUDIT_LOG: &str = sweep_sql!("audit_log", "entry_id", "created_at");
+const APPLICATION_USAGE: &str = "
+    DELETE FROM application_usage WHERE day <= $1 AND (client_id, day, kind) IN (
+        SELECT client_id, day, kind FROM application_usage WHERE day <= $1 LIMIT $2)";
 const SESSIONS: &str = sweep_sql!("sessions", "session_key", "disconnected_at");
 /// The change logs of sessions that ended within a day (864e5 ms) before `$1`. Older ones were swept, or are
 /// deleted with their session. A search through 90 days of sessions would cost too much.
@@ -112,6 +115,8 @@ pub enum Sweep {
     Mails,
     /// Entries of the audit log, by their time.
     AuditLog,
+    /// Requests of applications, by their day.
+    ApplicationUsage,
     /// Sessions, by their end.
     Sessions,
     /// The change logs of sessions, by the session's end.
@@ -142,7 +147,7 @@ pub enum Sweep {
 
 impl Sweep {
     /// All of them.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 25] = [
         Self::Codes,
         Self::AccessTokens,
         Self::RefreshTokens,
@@ -154,6 +159,7 @@ impl Sweep {
         Self::UpstreamFlows,
         Self::Mails,
         Self::AuditLog,
+        Self::ApplicationUsage,
         Self::Sessions,
         Self::SessionChanges,
         Self::IdempotencyKeys,
@@ -182,6 +188,7 @@ impl Sweep {
             Self::UpstreamFlows => UPSTREAM_FLOWS,
             Self::Mails => MAILS,
             Self::AuditLog => AUDIT_LOG,
+            Self::ApplicationUsage => APPLICATION_USAGE,
             Self::Sessions => SESSIONS,
             Self::SessionChanges => SESSION_CHANGES,
             Self::IdempotencyKeys => IDEMPOTENCY_KEYS,

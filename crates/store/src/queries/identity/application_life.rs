@@ -119,15 +119,22 @@ const PURGE_SESSIONS: &str = "
             OR node_id NOT IN (SELECT node_id FROM nodes))
         LIMIT $1)";
 
+const PURGE_USAGE: &str = "
+    DELETE FROM application_usage WHERE (client_id, day, kind) IN (
+        SELECT client_id, day, kind FROM application_usage
+        WHERE client_id IN (SELECT client_id FROM applications WHERE deleted_at IS NOT NULL AND purging = TRUE)
+        LIMIT $1)";
+
 /// Rows without a bound on their number are deleted before their application, so that no statement deletes
 /// too many rows.
-const PURGE: [&str; 6] = [
+const PURGE: [&str; 7] = [
     purge_sql!("access_tokens", "token_hash"),
     purge_sql!("refresh_tokens", "token_hash"),
     purge_sql!("authorization_codes", "code_hash"),
     PURGE_CONSENTS,
     purge_sql!("session_urls", "token_hash"),
     PURGE_SESSIONS,
+    PURGE_USAGE,
 ];
 
 const PURGE_APPLICATIONS: &str = "
