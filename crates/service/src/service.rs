@@ -13,6 +13,7 @@ use domain::{ApplicationSecretId, ClientId, NodeId, OperatorKeyId, Profile, Time
 use store::{SendAsyncFnOnce, Store, Tx};
 
 use crate::acting::Acting;
+use crate::chat::append_queue::ChatAppender;
 use crate::chat::message_times::MessageTimes;
 use crate::chat::slow_chats::SlowChats;
 use crate::cluster::job_metrics::JobMetrics;
@@ -102,6 +103,7 @@ pub(crate) struct Inner {
     pub webhooks: WebhookSettings,
     pub delivery_queue: DeliveryQueue,
     pub message_times: Arc<MessageTimes>,
+    pub chat_appender: ChatAppender,
     pub warned: WarnedApplications,
     /// The base URL of the service's pictures.
     pub pictures: OnceLock<Box<str>>,
@@ -175,6 +177,7 @@ impl Service {
             webhooks,
             delivery_queue: DeliveryQueue::default(),
             message_times: Arc::default(),
+            chat_appender: ChatAppender::default(),
             warned: WarnedApplications::default(),
             pictures: OnceLock::new(),
             event_outbox: Arc::default(),

@@ -133,8 +133,8 @@ impl Postgres {
         begin: &'static str,
         work: impl Closure<T, E>,
     ) -> Result<T, E> {
-        let committing = AtomicBool::new(false);
-        self.within_deadline(self.attempt(begin, work, &committing)).await.unwrap_or_else(|_| {
+        let committing = Arc::new(AtomicBool::new(false));
+        self.within_deadline(self.attempt(begin, work, committing.clone())).await.unwrap_or_else(|_| {
             Err(if committing.load(Ordering::Relaxed) {
                 StoreError::CommitUnknown
             } else {
@@ -149,11 +149,10 @@ impl Postgres {
         &self,
         begin: &'static str,
         work: impl Closure<T, E>,
-        committing: &AtomicBool,
+        committing: Arc<AtomicBool>,
     ) -> Result<T, E> {
         let connection = self.pool.get().await.map_err(|error| self.counters.refused(acquiring(error)))?;
-        let lease = Lease::new(connection);
-        lease.control(begin).await?;
+        let lease = Lease::new(connection, begin, committing);
         let mut tx = Tx::new(Link::Postgres(PostgresConnection::Leased(lease)));
         let outcome = run(work, &mut tx).await;
         let (found_disk_full, has_written) = (tx.found_disk_full, tx.has_written);
@@ -164,8 +163,8 @@ impl Postgres {
         match outcome {
             Ok(value) => {
                 let committed = match last {
-                    Some(last) => lease.commit_with(last, committing).await,
-                    None => lease.commit(committing).await,
+                    Some(last) => lease.commit_with(last).await,
+                    None => lease.commit().await,
                 };
                 let was_full = found_disk_full || committed == Err(StoreError::DiskFull);
                 self.counters.disk.note(was_full, has_written && committed.is_ok());
@@ -174,6 +173,10 @@ impl Postgres {
             }
             Err(error) => {
                 self.counters.disk.note(found_disk_full, false);
+                if lease.is_committed() {
+                    tracing::error!("a transaction failed after its last statement was committed");
+                    return Err(StoreError::CommitUnknown.into());
+                }
                 lease.roll_back().await;
                 Err(error)
             }

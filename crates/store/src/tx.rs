@@ -2,8 +2,6 @@
 
 use std::any::Any;
 
-use memchr::memchr;
-
 use crate::notes::Notes;
 use crate::postgres::connection::{LastStatement, PostgresConnection};
 use crate::sqlite::connection::SqliteConnection;
@@ -25,7 +23,12 @@ pub struct Tx {
     notes: Notes,
     /// On PostgreSQL, the statement that is sent together with COMMIT.
     with_commit: Option<LastStatement>,
+    /// The last statement has run.
+    is_over: bool,
 }
+
+/// The error of a second last statement.
+const ONE_LAST_STATEMENT: StoreError = StoreError::Misuse("a transaction has one last statement");
 
 /// The connection of a [`Tx`].
 pub(crate) enum Link {
@@ -42,12 +45,14 @@ impl Tx {
             has_written: false,
             notes: Notes::default(),
             with_commit: None,
+            is_over: false,
         }
     }
 
     /// Forgets the failure and the notes of an earlier request.
     pub(crate) fn begin_request(&mut self) {
         self.failed = false;
+        self.is_over = false;
         self.notes.clear();
     }
 
@@ -69,6 +74,11 @@ impl Tx {
     /// Whether no other transaction writes until this one ends. Then a transaction needs no locks.
     pub(crate) fn writes_alone(&self) -> bool {
         matches!(self.link, Link::Sqlite(_))
+    }
+
+    /// Whether a parameter can be an array.
+    pub(crate) fn takes_arrays(&self) -> bool {
+        matches!(self.link, Link::Postgres(_))
     }
 
     /// Runs a statement and gives its rows.
@@ -125,11 +135,34 @@ impl Tx {
         }
         self.begin_statement(sql, &params)?;
         if self.with_commit.is_some() {
-            return Err(StoreError::Misuse("a transaction has one last statement"));
+            return Err(ONE_LAST_STATEMENT);
         }
         self.with_commit = Some(LastStatement { sql, params });
         self.failed = false;
         Ok(())
+    }
+
+    /// Runs a statement as the last one of the transaction, and gives its rows. PostgreSQL gets it together
+    /// with COMMIT, and with BEGIN if it is the first one. So its transaction costs one round trip, and is
+    /// committed when the rows are known.
+    ///
+    /// # Errors
+    /// [`StoreError::CommitUnknown`] when the server did not say whether it committed.
+    pub async fn query_with_commit(
+        &mut self,
+        sql: &'static str,
+        params: &[Value<'_>],
+    ) -> Result<Vec<Row>, StoreError> {
+        self.begin_statement(sql, params)?;
+        let rows = match &mut self.link {
+            Link::Sqlite(connection) => connection.query(sql, params),
+            Link::Postgres(_) if self.with_commit.is_some() => Err(ONE_LAST_STATEMENT),
+            Link::Postgres(connection) => connection.query_with_commit(sql, params).await,
+        };
+        self.end_statement(&rows);
+        self.is_over = true;
+        self.has_written = true;
+        rows
     }
 
     /// Runs a part of the transaction in a savepoint. An error of the part undoes the part alone, and the
@@ -180,13 +213,13 @@ impl Tx {
             return Err(StoreError::Aborted);
         }
         self.failed = true;
+        if self.is_over {
+            return Err(StoreError::Misuse("a statement followed the last one of its transaction"));
+        }
         if controls_transaction(sql) {
             return Err(StoreError::Misuse("a statement cannot begin or end the transaction"));
         }
-        if params
-            .iter()
-            .any(|value| matches!(value, Value::Text(text) if memchr(0, text.as_bytes()).is_some()))
-        {
+        if params.iter().any(Value::has_nul) {
             return Err(StoreError::NulInText);
         }
         Ok(())

@@ -3,9 +3,12 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use memchr::memchr;
+
 use crate::StoreError;
 
-/// A parameter or a column: TEXT, BIGINT, BOOLEAN or NULL. `Debug` hides text, which may be a secret.
+/// A parameter or a column: TEXT, BIGINT, BOOLEAN or NULL. A parameter may be an array. `Debug` hides text,
+/// which may be a secret.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Value<'a> {
     /// SQL NULL.
@@ -16,6 +19,12 @@ pub enum Value<'a> {
     Bool(bool),
     /// TEXT, without the NUL character.
     Text(Cow<'a, str>),
+    /// A parameter with many BIGINT, on PostgreSQL.
+    Ints(Vec<Option<i64>>),
+    /// A parameter with many BOOLEAN, on PostgreSQL.
+    Bools(Vec<bool>),
+    /// A parameter with many TEXT, on PostgreSQL.
+    Texts(Vec<Cow<'a, str>>),
 }
 
 impl Value<'_> {
@@ -26,6 +35,19 @@ impl Value<'_> {
             Self::Int(_) => "bigint",
             Self::Bool(_) => "boolean",
             Self::Text(_) => "text",
+            Self::Ints(_) => "bigint[]",
+            Self::Bools(_) => "boolean[]",
+            Self::Texts(_) => "text[]",
+        }
+    }
+
+    /// Whether a text has the NUL character.
+    pub(crate) fn has_nul(&self) -> bool {
+        let has_nul = |text: &str| memchr(0, text.as_bytes()).is_some();
+        match self {
+            Self::Text(text) => has_nul(text),
+            Self::Texts(texts) => texts.iter().any(|text| has_nul(text)),
+            Self::Null | Self::Int(_) | Self::Bool(_) | Self::Ints(_) | Self::Bools(_) => false,
         }
     }
 }
@@ -36,6 +58,9 @@ impl fmt::Debug for Value<'_> {
             Self::Int(value) => write!(f, "Int({value})"),
             Self::Bool(value) => write!(f, "Bool({value})"),
             Self::Text(text) => write!(f, "Text({} bytes)", text.len()),
+            Self::Ints(values) => write!(f, "Ints({})", values.len()),
+            Self::Bools(values) => write!(f, "Bools({})", values.len()),
+            Self::Texts(texts) => write!(f, "Texts({})", texts.len()),
             Self::Null => f.write_str("Null"),
         }
     }

@@ -2,22 +2,22 @@
 
 use std::sync::Arc;
 
-use domain::channel::UserRoleCode;
-use domain::chat::{Badge, Emojis, MessageText, chat_channel_id, check_badges, check_emojis};
+use domain::chat::{Emojis, MessageText, chat_channel_id, check_badges, check_emojis};
 use domain::chat_settings::{ChatSettings, may_speak, slow_mode_left};
 use domain::event::{ChatEvent, EventKind};
 use domain::refusal::Resource;
 use domain::{ChannelId, MessageId, MessageSeries, Refusal, Timestamp};
 use store::Tx;
-use store::queries::channels::Speaker;
 use store::queries::chat_settings::{ChatFacts, SlowModeTurn};
 use store::queries::chats::{NewMessage, is_time_taken};
 
-use crate::channel::badges::default_badges;
+use crate::chat::append_queue::Appended;
 use crate::chat::message_times::MessageTimes;
-use crate::chat::slow_chats::SlowChats;
+pub use crate::chat::messages::{ChatMessage, PostedMessage};
+use crate::chat::posts::{Author, Place, chat_event};
+pub(crate) use crate::chat::posts::{Post, Posting};
 use crate::platform::channel_events::{json, publish, unknown_channel};
-use crate::platform::idempotency::{self, IdempotencyKey, StoredAnswer};
+use crate::platform::idempotency::{self, IdempotencyKey};
 use crate::service::Inner;
 use crate::work::Work;
 use crate::{Error, Service};
@@ -28,30 +28,6 @@ pub(crate) const TIMES_TRIED_MAX: u32 = 32;
 
 /// The error when all [`TIMES_TRIED_MAX`] timestamps were taken.
 pub(crate) const NO_TIME: &str = "no time was free for a chat message";
-
-/// A chat message that was posted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PostedMessage {
-    /// The id of the message.
-    pub message_id: MessageId,
-    /// When it was posted, in milliseconds since the epoch.
-    pub message_time: Timestamp,
-    /// The chat of the message.
-    pub chat_channel_id: String,
-}
-
-/// A chat message about to be posted.
-#[derive(Clone, Debug)]
-pub struct ChatMessage {
-    /// The channel of the sender.
-    pub sender: ChannelId,
-    /// The text.
-    pub text: MessageText,
-    /// Emojis in the text.
-    pub emojis: Emojis,
-    /// The sender's badges; `None` for those of the sender's role and subscription.
-    pub badges: Option<Vec<Badge>>,
-}
 
 /// The parts of a CHAT event that identify a message.
 #[derive(Clone, Debug)]
@@ -94,6 +70,12 @@ impl Service {
         key: Option<IdempotencyKey>,
     ) -> Result<PostedMessage, Error> {
         let message = Arc::new(message);
+        if key.is_none()
+            && self.appends_chats()
+            && let Appended::Done(posted) = self.append_chat(channel, message.clone()).await?
+        {
+            return posted;
+        }
         for _ in 0..TIMES_TRIED_MAX {
             let posted = self.try_post_chat(channel.clone(), message.clone(), key.clone()).await;
             match posted {
@@ -158,61 +140,6 @@ impl Service {
             }
         })
         .await
-    }
-}
-
-/// The state of a node for posting messages.
-#[derive(Clone)]
-pub(crate) struct Posting {
-    /// Assigns the times of messages.
-    pub times: Arc<MessageTimes>,
-    /// The base URL of the service's own pictures.
-    pictures: Option<Box<str>>,
-    /// The chats in slow mode.
-    slow_chats: Arc<SlowChats>,
-}
-
-/// A message about to be posted, alone or among others.
-pub(crate) struct Post<'a> {
-    /// The channel of the chat.
-    pub channel: &'a ChannelId,
-    /// The message.
-    pub message: &'a ChatMessage,
-    /// The state of the node, shared by all messages.
-    pub posting: &'a Posting,
-    /// A message with a key is posted once.
-    pub key: Option<&'a IdempotencyKey>,
-}
-
-impl Post<'_> {
-    /// Returns a new id and time. This node assigns them to no other message of the sender in the chat.
-    fn place(&self, now: Timestamp) -> Place {
-        let series = MessageSeries::of(self.channel, &self.message.sender);
-        let time = self.posting.times.next(series, now);
-        Place { id: series.id_at(time), time }
-    }
-}
-
-/// The id of a message and the time in it.
-struct Place {
-    id: MessageId,
-    time: Timestamp,
-}
-
-impl Place {
-    fn message(self, chat_channel_id: String) -> PostedMessage {
-        PostedMessage { message_id: self.id, message_time: self.time, chat_channel_id }
-    }
-}
-
-impl StoredAnswer for Place {
-    fn to_text(&self) -> String {
-        format!("{} {}", self.id, self.time.as_millis())
-    }
-
-    fn from_text(text: &str) -> Option<Self> {
-        let (id, time) = text.split_once(' ')?;
-        Some(Self { id: MessageId::stored(id.to_owned()), time: Timestamp::from_millis(time.parse().ok()?) })
     }
 }
 
@@ -296,30 +223,6 @@ async fn record(work: &mut Work<'_>, chats: &[(&Post<'_>, MessageId, ChatEvent)]
         rows.push(NewMessage { id, channel: post.channel, chat, emojis: json(&chat.emojis) });
     }
     Ok(work.insert_chat_messages(&rows).await?)
-}
-
-/// A sender who may post.
-struct Author {
-    speaker: Speaker,
-    subscriber: bool,
-}
-
-fn chat_event(post: &Post<'_>, author: Author, message_time: Timestamp) -> ChatEvent {
-    let ChatMessage { sender, text, emojis, badges } = post.message;
-    let Author { speaker, subscriber } = author;
-    let user_role_code = UserRoleCode::of(post.channel, sender, speaker.role);
-    let default = || default_badges(post.posting.pictures.as_deref(), user_role_code, subscriber);
-    ChatEvent {
-        user_role_code,
-        sender_channel_id: sender.clone(),
-        nickname: speaker.name,
-        badges: badges.clone().unwrap_or_else(default),
-        verified_mark: speaker.verified_mark,
-        chat_channel_id: chat_channel_id(post.channel),
-        content: text.as_str().to_owned(),
-        emojis: emojis.clone(),
-        message_time,
-    }
 }
 
 /// Returns the sender of a message if the sender may post. The streamer and managers are exempt from

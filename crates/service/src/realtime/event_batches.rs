@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bus::Message;
 use domain::{BatchId, ChannelId, NodeId, Timestamp};
-use store::queries::event_outbox::EventBatch;
+use store::queries::event_outbox::{EventBatch, OpenBatch};
 use store::{StoreError, Tx};
 use tokio::sync::Notify;
 
@@ -58,11 +58,7 @@ enum BatchEnd {
 
 /// The row that a transaction writes for its batch.
 #[derive(Clone)]
-pub(crate) struct BatchRow {
-    batch_id: BatchId,
-    node_id: NodeId,
-    created_at: Timestamp,
-}
+pub(crate) struct BatchRow(OpenBatch);
 
 /// What a transaction wrote to the outbox.
 #[derive(Debug, Default)]
@@ -76,7 +72,7 @@ pub(crate) struct OutboxWrite {
 impl BatchRow {
     /// Called before the work of the transaction.
     pub fn begin(&self, tx: &mut Tx) {
-        tx.begin_event_batch(self.batch_id.clone());
+        tx.begin_event_batch(self.0.clone());
     }
 
     /// Called after the work. Writes the row if there are events.
@@ -85,7 +81,7 @@ impl BatchRow {
         let channels = channels_of(messages);
         let has_row = !channels.is_empty();
         if has_row {
-            let Self { batch_id, node_id, created_at } = self;
+            let Self(OpenBatch { batch_id, node_id, created_at }) = self;
             let batch = EventBatch { batch_id, node_id, channels, is_taken_over: false };
             tx.record_event_batch(&batch, created_at).await?;
         }
@@ -120,7 +116,7 @@ impl OwnBatch {
 
 impl Drop for OwnBatch {
     fn drop(&mut self) {
-        self.outbox.end(&self.row.batch_id, self.end);
+        self.outbox.end(&self.row.0.batch_id, self.end);
     }
 }
 
@@ -132,7 +128,7 @@ impl EventOutbox {
     /// Begins the batch of a transaction.
     pub fn begin(self: &Arc<Self>, batch_id: BatchId, node_id: NodeId, created_at: Timestamp) -> OwnBatch {
         self.own().under_way.insert(batch_id.clone());
-        let row = BatchRow { batch_id, node_id, created_at };
+        let row = BatchRow(OpenBatch { batch_id, node_id, created_at });
         OwnBatch { outbox: self.clone(), row, end: BatchEnd::Nothing }
     }
 

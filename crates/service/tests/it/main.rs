@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod accounts;
+mod appends;
 mod application_life;
 mod application_usage;
 mod applications;

@@ -1,6 +1,7 @@
 //! A connection: its statements, the end of its transaction, and the meaning of its errors.
 
 use std::error::Error as _;
+use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -37,8 +38,22 @@ impl PostgresConnection {
         let columns = columns(&statement)?;
         let bound: Vec<PostgresParameter<'_>> = params.iter().map(PostgresParameter).collect();
         let bound: Vec<&(dyn ToSql + Sync)> = bound.iter().map(|value| value as _).collect();
-        let rows = self.client().query(&statement, &bound).await;
-        rows.map_err(|error| self.running(&error, sql))?.iter().map(|row| read(row, &columns)).collect()
+        let begin = self.take_begin();
+        let rows = after(self.client(), begin, self.client().query(&statement, &bound)).await;
+        let rows = rows.map_err(|error| self.running(&error, sql))?;
+        rows.iter().map(|row| read(row, &columns)).collect()
+    }
+
+    /// Runs a statement together with COMMIT, and with BEGIN if it is the first one: one round trip.
+    pub(crate) async fn query_with_commit(
+        &mut self,
+        sql: &'static str,
+        params: &[Value<'_>],
+    ) -> Result<Vec<Row>, StoreError> {
+        match self {
+            Self::Leased(lease) => lease.query_with_commit(sql, params).await,
+            Self::Shared(_) => Err(StoreError::Misuse("a look-up is no transaction and has no commit")),
+        }
     }
 
     pub(crate) async fn execute(
@@ -49,7 +64,17 @@ impl PostgresConnection {
         let statement = self.prepare(sql, params).await?;
         let bound: Vec<PostgresParameter<'_>> = params.iter().map(PostgresParameter).collect();
         let bound: Vec<&(dyn ToSql + Sync)> = bound.iter().map(|value| value as _).collect();
-        self.client().execute(&statement, &bound).await.map_err(|error| self.running(&error, sql))
+        let begin = self.take_begin();
+        let changed = after(self.client(), begin, self.client().execute(&statement, &bound)).await;
+        changed.map_err(|error| self.running(&error, sql))
+    }
+
+    /// The BEGIN that has to be sent with the first statement.
+    fn take_begin(&mut self) -> Option<&'static str> {
+        match self {
+            Self::Leased(lease) => lease.begin.take(),
+            Self::Shared(_) => None,
+        }
     }
 
     /// Begins or ends a savepoint.
@@ -102,74 +127,127 @@ impl SharedClient {
     }
 }
 
+/// Sends BEGIN, if there is one, together with a statement. Both are polled, and so sent, in this order.
+///
+/// When BEGIN fails, the server runs the statement outside of a transaction. It changes nothing there,
+/// because the session is read-only outside of a transaction.
+async fn after<T>(
+    client: &ClientWrapper,
+    begin: Option<&'static str>,
+    statement: impl Future<Output = Result<T, Error>>,
+) -> Result<T, Error> {
+    let Some(begin) = begin else { return statement.await };
+    let (begun, outcome) = tokio::join!(biased; client.batch_execute(begin), statement);
+    begun?;
+    outcome
+}
+
 /// A pooled connection for one transaction. The connection returns to the pool when the end of the
 /// transaction is confirmed. Dropped before, it is closed, and the server rolls back.
-pub(crate) struct Lease(Option<Box<Object>>);
+pub(crate) struct Lease {
+    connection: Option<Box<Object>>,
+    /// BEGIN, until it is sent with the first statement.
+    begin: Option<&'static str>,
+    /// Set before the server may have committed.
+    committing: Arc<AtomicBool>,
+    /// The last statement was sent with COMMIT, and the server confirmed it.
+    is_committed: bool,
+}
 
 impl Lease {
-    pub(super) fn new(connection: Object) -> Self {
-        Self(Some(Box::new(connection)))
+    /// A transaction that begins with its first statement.
+    pub(super) fn new(connection: Object, begin: &'static str, committing: Arc<AtomicBool>) -> Self {
+        Self { connection: Some(Box::new(connection)), begin: Some(begin), committing, is_committed: false }
     }
 
     #[expect(clippy::expect_used, reason = "it is taken only by methods that consume the lease")]
     fn client(&self) -> &ClientWrapper {
-        self.0.as_ref().expect("a lease holds its connection until it ends")
+        self.connection.as_ref().expect("a lease holds its connection until it ends")
     }
 
-    pub(super) async fn control(&self, sql: &'static str) -> Result<(), StoreError> {
-        self.client().batch_execute(sql).await.map_err(|error| failure(&error, sql))
+    /// Gives the connection back to the pool.
+    fn give_back(mut self) {
+        self.connection.take();
+    }
+
+    /// Whether the last statement was committed with its own COMMIT.
+    pub(super) fn is_committed(&self) -> bool {
+        self.is_committed
+    }
+
+    async fn control(&mut self, sql: &'static str) -> Result<(), StoreError> {
+        let outcome = match self.begin.take() {
+            Some(begin) => self.client().batch_execute(&format!("{begin}; {sql}")).await,
+            None => self.client().batch_execute(sql).await,
+        };
+        outcome.map_err(|error| failure(&error, sql))
     }
 
     /// Commits. The error is [`StoreError::CommitUnknown`] unless the server said that it did not commit.
-    /// `committing` is set before the server may have committed.
-    pub(super) async fn commit(mut self, committing: &AtomicBool) -> Result<(), StoreError> {
-        committing.store(true, Ordering::Relaxed);
-        match self.client().batch_execute("COMMIT").await {
-            Ok(()) => {
-                self.0.take();
-                Ok(())
+    /// Nothing is sent if there was no statement, or if the last one was committed.
+    pub(super) async fn commit(self) -> Result<(), StoreError> {
+        if self.begin.is_none() && !self.is_committed {
+            self.committing.store(true, Ordering::Relaxed);
+            match self.client().batch_execute("COMMIT").await {
+                Ok(()) => {}
+                Err(error) if refused_commit(&error) => return Err(failure(&error, "COMMIT")),
+                Err(_) => return Err(StoreError::CommitUnknown),
             }
-            Err(error) if refused_commit(&error) => Err(failure(&error, "COMMIT")),
-            Err(_) => Err(StoreError::CommitUnknown),
         }
+        self.give_back();
+        Ok(())
     }
 
     /// Runs a last statement and [`commit`](Self::commit)s, in one round trip.
     pub(super) async fn commit_with(
         mut self,
         LastStatement { sql, params }: LastStatement,
-        committing: &AtomicBool,
     ) -> Result<(), StoreError> {
-        let statement = prepare(self.client(), sql, &params, |_| {}).await?;
+        self.query_with_commit(sql, &params).await?;
+        self.give_back();
+        Ok(())
+    }
+
+    async fn query_with_commit(
+        &mut self,
+        sql: &'static str,
+        params: &[Value<'_>],
+    ) -> Result<Vec<Row>, StoreError> {
+        let statement = prepare(self.client(), sql, params, |_| {}).await?;
+        let columns = columns(&statement)?;
         let bound: Vec<PostgresParameter<'_>> = params.iter().map(PostgresParameter).collect();
         let bound: Vec<&(dyn ToSql + Sync)> = bound.iter().map(|value| value as _).collect();
-        committing.store(true, Ordering::Relaxed);
-        // Both are polled, and so sent, in this order. Neither waits for the other's answer.
+        let begin = self.begin.take();
+        self.committing.store(true, Ordering::Relaxed);
         let client = self.client();
-        let (executed, committed) =
-            tokio::join!(biased; client.execute(&statement, &bound), client.batch_execute("COMMIT"));
-        match (executed, committed) {
-            (Ok(_), Ok(())) => {
-                self.0.take();
-                Ok(())
+        // Both are polled, and so sent, in this order. Neither waits for the other's answer.
+        let query = after(client, begin, client.query(&statement, &bound));
+        let (rows, committed) = tokio::join!(biased; query, client.batch_execute("COMMIT"));
+        match (rows, committed) {
+            (Ok(rows), Ok(())) => {
+                self.is_committed = true;
+                rows.iter().map(|row| read(row, &columns)).collect()
             }
             // A failed statement fails its transaction: the server treats this COMMIT as a ROLLBACK.
-            (Err(error), _) if error.as_db_error().is_some() => Err(failure(&error, sql)),
+            (Err(error), _) if error.as_db_error().is_some() => {
+                self.committing.store(false, Ordering::Relaxed);
+                Err(failure(&error, sql))
+            }
             (_, Err(error)) if refused_commit(&error) => Err(failure(&error, "COMMIT")),
             _ => Err(StoreError::CommitUnknown),
         }
     }
 
-    pub(super) async fn roll_back(mut self) {
-        if self.client().batch_execute("ROLLBACK").await.is_ok() {
-            self.0.take();
+    pub(super) async fn roll_back(self) {
+        if self.begin.is_some() || self.client().batch_execute("ROLLBACK").await.is_ok() {
+            self.give_back();
         }
     }
 }
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        if let Some(connection) = self.0.take() {
+        if let Some(connection) = self.connection.take() {
             // Removes the connection from the pool and closes it.
             drop(Object::take(*connection));
         }
@@ -226,6 +304,9 @@ fn check_parameters(wanted: &[Type], params: &[Value<'_>], sql: &'static str) ->
             Value::Int(_) => *wanted == Type::INT8,
             Value::Bool(_) => *wanted == Type::BOOL,
             Value::Text(_) => *wanted == Type::TEXT,
+            Value::Ints(_) => *wanted == Type::INT8_ARRAY,
+            Value::Bools(_) => *wanted == Type::BOOL_ARRAY,
+            Value::Texts(_) => *wanted == Type::TEXT_ARRAY,
         };
         if !fits {
             let problem = format!("a {} where the statement has a {}", value.kind(), wanted.name());
@@ -250,11 +331,15 @@ impl ToSql for PostgresParameter<'_> {
             Value::Int(value) => value.to_sql(ty, out),
             Value::Bool(value) => value.to_sql(ty, out),
             Value::Text(text) => text.as_ref().to_sql(ty, out),
+            Value::Ints(values) => values.to_sql(ty, out),
+            Value::Bools(values) => values.to_sql(ty, out),
+            Value::Texts(texts) => texts.to_sql(ty, out),
         }
     }
 
     fn accepts(ty: &Type) -> bool {
-        [Type::INT8, Type::BOOL, Type::TEXT].contains(ty)
+        [Type::INT8, Type::BOOL, Type::TEXT, Type::INT8_ARRAY, Type::BOOL_ARRAY, Type::TEXT_ARRAY]
+            .contains(ty)
     }
 
     to_sql_checked!();

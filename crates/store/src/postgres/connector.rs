@@ -93,10 +93,12 @@ pub(super) struct Connector {
 
 impl Connector {
     pub fn for_writing(deadlines: Deadlines) -> Self {
-        // An answer follows the sync, so `off` is overridden. A stricter setting of the server stays.
+        // An answer follows the sync, so `off` is overridden. A stricter setting of the server stays. A
+        // statement whose BEGIN failed must not commit alone, so every BEGIN of a write says READ WRITE.
         Self {
             session: format!(
-                "SET statement_timeout = {statement}; SET lock_timeout = {lock};
+                "SET default_transaction_read_only = on;
+                 SET statement_timeout = {statement}; SET lock_timeout = {lock};
                  SET idle_in_transaction_session_timeout = {idle};
                  SELECT set_config('synchronous_commit', 'on', false)
                  WHERE current_setting('synchronous_commit') = 'off'",

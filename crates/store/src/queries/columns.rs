@@ -129,6 +129,18 @@ impl Tx {
         self.query(sql, params).await?.iter().map(read).collect()
     }
 
+    /// Runs a statement as the last one of its transaction, commits, and reads the rows.
+    pub(super) async fn fetch_with_commit<T>(
+        &mut self,
+        sql: &'static str,
+        params: &[Value<'_>],
+    ) -> Result<Vec<T>, StoreError>
+    where
+        T: for<'r> FromColumns<'r>,
+    {
+        self.query_with_commit(sql, params).await?.iter().map(read).collect()
+    }
+
     /// Runs a statement that gives one row or none, and reads it.
     pub(super) async fn fetch_optional<T>(
         &mut self,

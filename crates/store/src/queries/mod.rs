@@ -44,7 +44,7 @@ use domain::{
 pub use channel::{
     broadcast_settings, channel_admin, channel_deletions, channels, relations, restrictions, stream_keys,
 };
-pub use chat::{chat_log, chat_settings, chats};
+pub use chat::{chat_appends, chat_log, chat_settings, chats};
 pub use cluster::{due, expire, locks, nodes, overview, store_origin, sweeps};
 pub use developer::{
     application_offers, application_usage, organization_invitations, organization_members,

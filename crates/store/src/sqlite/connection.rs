@@ -281,6 +281,9 @@ impl ToSql for SqliteParameter<'_> {
             Value::Int(value) => ValueRef::Integer(*value),
             Value::Bool(value) => ValueRef::Integer(i64::from(*value)),
             Value::Text(text) => ValueRef::Text(text.as_bytes()),
+            Value::Ints(_) | Value::Bools(_) | Value::Texts(_) => {
+                return Err(rusqlite::Error::ToSqlConversionFailure("SQLite has no arrays".into()));
+            }
         }))
     }
 }

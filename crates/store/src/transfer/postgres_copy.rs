@@ -202,6 +202,8 @@ fn encode_value(value: &Value<'_>, text: &mut String) {
                 }
             }
         }
+        // No column is an array.
+        Value::Ints(_) | Value::Bools(_) | Value::Texts(_) => {}
     }
 }
 
@@ -213,7 +215,8 @@ fn key_text(key: &[Value<'_>]) -> String {
             Value::Text(text) => text.to_string(),
             Value::Int(value) => value.to_string(),
             Value::Bool(value) => value.to_string(),
-            Value::Null => String::new(),
+            // No key has an array.
+            Value::Null | Value::Ints(_) | Value::Bools(_) | Value::Texts(_) => String::new(),
         };
         text.push_str(&format!("{}:{value}", value.len()));
     }

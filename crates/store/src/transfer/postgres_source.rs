@@ -99,7 +99,8 @@ impl Connected {
 
 fn parameter(value: &Value<'static>) -> Box<dyn ToSql + Sync + Send> {
     match value {
-        Value::Null => Box::new(None::<String>),
+        // No key has an array.
+        Value::Null | Value::Ints(_) | Value::Bools(_) | Value::Texts(_) => Box::new(None::<String>),
         Value::Int(value) => Box::new(*value),
         Value::Bool(value) => Box::new(*value),
         Value::Text(text) => Box::new(text.to_string()),

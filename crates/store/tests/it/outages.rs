@@ -92,3 +92,37 @@ async fn the_server_stops_a_statement_that_takes_too_long() {
     store.close().await;
     fresh.remove().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_of_writes_is_read_only_outside_of_its_transactions() {
+    // So a statement whose BEGIN failed changes nothing.
+    let fresh = postgres().await;
+    let store = fresh.open(options()).await;
+    let shown: Result<String, StoreError> = store
+        .write(async move |tx: &mut Tx| {
+            tx.execute("INSERT INTO notes (id) VALUES (1)", &[]).await?;
+            tx.query_one("SELECT current_setting('default_transaction_read_only')", &[]).await?.get(0)
+        })
+        .await;
+    assert_eq!(shown.as_deref(), Ok("on"));
+    assert_eq!(ids(&store).await, [1]);
+    store.close().await;
+    fresh.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lost_answer_to_a_statement_with_its_commit_leaves_the_commit_unknown() {
+    let (fresh, wire, store) = over_a_wire().await;
+    insert(&store, 1).await.unwrap();
+    wire.set(Network::LosesCommits);
+    let outcome: Result<(), StoreError> = store
+        .write(async move |tx: &mut Tx| {
+            tx.query_with_commit("INSERT INTO notes (id) VALUES (2)", &[]).await.map(drop)
+        })
+        .await;
+    assert_eq!(outcome, Err(StoreError::CommitUnknown));
+    wire.set(Network::Up);
+    within(async { while ids(&store).await != [1, 2] {} }).await;
+    store.close().await;
+    fresh.remove().await;
+}

@@ -196,3 +196,93 @@ async fn postgres_rolls_back_a_closure_that_outlives_the_deadline() {
     store.close().await;
     fresh.remove().await;
 }
+
+const INSERT: &str = "INSERT INTO notes (id) VALUES ($1) RETURNING id";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_statement_with_its_commit_gives_rows_and_commits_all_statements_before_it() {
+    both(|store| async move {
+        let written: Result<i64, StoreError> = store
+            .write(async move |tx: &mut Tx| {
+                let rows = tx.query_with_commit(INSERT, params![1]).await?;
+                let next = tx.execute("INSERT INTO notes (id) VALUES ($1)", params![9]).await;
+                assert_eq!(next, Err(StoreError::Misuse(AFTER_THE_LAST)));
+                rows[0].get(0)
+            })
+            .await;
+        // On both engines a statement after the last one is a mistake of ours.
+        assert!(written.is_err(), "{written:?}");
+        for id in [2, 4] {
+            let written: Result<i64, StoreError> = store
+                .write(async move |tx: &mut Tx| {
+                    tx.execute("INSERT INTO notes (id) VALUES ($1)", params![id]).await?;
+                    tx.query_with_commit(INSERT, params![id + 1]).await?[0].get(0)
+                })
+                .await;
+            assert_eq!(written, Ok(id + 1));
+        }
+        let alone: Result<i64, StoreError> = store
+            .write(async move |tx: &mut Tx| tx.query_with_commit(INSERT, params![6]).await?[0].get(0))
+            .await;
+        assert_eq!(alone, Ok(6));
+        assert_eq!(ids(&store).await.iter().filter(|id| **id > 1).count(), 5);
+    })
+    .await;
+}
+
+/// The error of a statement after [`Tx::query_with_commit`].
+const AFTER_THE_LAST: &str = "a statement followed the last one of its transaction";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_statement_that_fails_with_its_commit_undoes_the_transaction() {
+    both(|store| async move {
+        insert(&store, 1).await.unwrap();
+        for before in [None, Some(2)] {
+            let written: Result<(), StoreError> = store
+                .write(async move |tx: &mut Tx| {
+                    if let Some(id) = before {
+                        tx.execute("INSERT INTO notes (id) VALUES ($1)", params![id]).await?;
+                    }
+                    tx.query_with_commit(INSERT, params![1]).await.map(drop)
+                })
+                .await;
+            assert!(written.as_ref().is_err_and(|error| error.is_unique("notes(id)")), "{written:?}");
+            assert_eq!(ids(&store).await, [1]);
+        }
+        insert(&store, 3).await.unwrap();
+        assert_eq!(store.stats().committed, 2);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transaction_without_a_statement_is_committed() {
+    both(|store| async move {
+        let empty: Result<(), StoreError> = store.write(async |_: &mut Tx| Ok(())).await;
+        assert_eq!(empty, Ok(()));
+        let refused: Result<(), StoreError> = store.write(async |_: &mut Tx| Err(StoreError::NoRow)).await;
+        assert_eq!(refused, Err(StoreError::NoRow));
+        insert(&store, 1).await.unwrap();
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_savepoint_may_be_the_first_statement() {
+    both(|store| async move {
+        let written: Result<(), StoreError> = store
+            .write(async move |tx: &mut Tx| {
+                let failed = tx
+                    .attempt(async |tx: &mut Tx| {
+                        tx.execute("INSERT INTO notes (id) VALUES ($1)", params![1]).await?;
+                        Err::<(), _>(StoreError::NoRow)
+                    })
+                    .await?;
+                assert_eq!(failed, Err(StoreError::NoRow));
+                tx.execute("INSERT INTO notes (id) VALUES ($1)", params![2]).await.map(drop)
+            })
+            .await;
+        assert_eq!((written, ids(&store).await), (Ok(()), vec![2]));
+    })
+    .await;
+}

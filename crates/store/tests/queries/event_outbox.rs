@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use domain::BatchId;
-use store::queries::event_outbox::{BatchesOf, EventBatch};
+use store::queries::event_outbox::{BatchesOf, EventBatch, OpenBatch};
 use store::{Store, StoreError, Tx};
 use tokio::sync::Barrier;
 
@@ -121,7 +121,7 @@ async fn a_key_refers_to_the_batch_of_the_request_that_had_it_first() {
         for (batch, expected) in [(&first, vec![]), (&second, vec![first.clone()])] {
             let batch = batch.clone();
             let earlier = tx!(store, tx => {
-                tx.begin_event_batch(batch);
+                tx.begin_event_batch(OpenBatch { batch_id: batch, node_id: node("n"), created_at: at(1) });
                 // A key that stands twice among those of one transaction does not wait for itself.
                 for _ in 0..2 {
                     tx.claim_idempotency_key("POST /a", "k", &hash("r"), "", at(1)).await?;

@@ -9,6 +9,7 @@ mod audit_log;
 mod browser_sessions;
 mod channel_deletions;
 mod chat;
+mod chat_appends;
 mod credential_changes;
 mod credentials;
 mod deliveries;

@@ -7,7 +7,7 @@ use domain::limits::SECOND_MS;
 use domain::restriction::RestrictionStatus;
 use domain::{ChannelId, Timestamp};
 
-use crate::queries::batched::BatchedStatement;
+use crate::queries::batched::{BatchedStatement, ColumnType};
 use crate::queries::channels::Speaker;
 use crate::queries::columns::{Select, columns, sql};
 use crate::{StoreError, Tx, Value, params};
@@ -32,12 +32,12 @@ const CHANGE_CHAT_SETTINGS: &str = "
         chat_emoji_mode = COALESCE(CAST($13 AS BOOLEAN), chat_settings.chat_emoji_mode)";
 
 /// The facts of a list of channels and speakers. The follow is looked up only if the chat's settings need it.
-static FACTS: LazyLock<BatchedStatement> = LazyLock::new(|| {
-    BatchedStatement::new(true, 2, |rows| {
+static FACTS: LazyLock<BatchedStatement<2>> = LazyLock::new(|| {
+    BatchedStatement::placed([ColumnType::Text, ColumnType::Text], |rows| {
         let facts = ChatFacts::COLUMNS;
         format!(
             "
-    WITH asked (place, channel_id, speaker_id) AS (VALUES {rows})
+    WITH asked (place, channel_id, speaker_id) AS ({rows})
     SELECT CAST(a.place AS BIGINT), {facts}
     FROM asked a
     CROSS JOIN channels s
@@ -151,22 +151,8 @@ impl Tx {
         &mut self,
         asked: &[(&ChannelId, &ChannelId)],
     ) -> Result<Vec<Option<ChatFacts>>, StoreError> {
-        let mut found = Vec::with_capacity(asked.len());
-        for (sql, batch) in FACTS.batches(asked) {
-            let first = found.len();
-            found.resize(first + batch.len(), None);
-            let ids = batch.iter().flat_map(|(channel, sender)| [(*channel).into(), (*sender).into()]);
-            let ids: Vec<Value<'_>> = ids.collect();
-            for (place, facts) in self.fetch_all::<(i64, ChatFacts)>(sql, &ids).await? {
-                let place = usize::try_from(place).unwrap_or(usize::MAX);
-                let batch_found = &mut found[first..];
-                let found = batch_found
-                    .get_mut(place)
-                    .ok_or(StoreError::Misuse("a row's place is not in its list"))?;
-                *found = Some(facts);
-            }
-        }
-        Ok(found)
+        let rows = asked.iter().map(|(channel, sender)| [Value::from(*channel), Value::from(*sender)]);
+        self.fetch_batched(&FACTS, rows.collect()).await
     }
 
     /// Records a viewer's message in slow mode, if the last one was `slow_mode_sec` seconds ago or longer. Of

@@ -7,18 +7,19 @@ use domain::chat::MessageText;
 use domain::event::{ChatEvent, DonationEvent};
 use domain::{ChannelId, MessageId, Timestamp};
 
-use crate::queries::batched::BatchedStatement;
+use crate::queries::batched::{BatchedStatement, ColumnType};
 use crate::{StoreError, Tx, Value, params};
 
 /// Columns of a message's row that are written with it.
 const MESSAGE_COLUMNS: usize = 6;
 
-static INSERT_MESSAGES: LazyLock<BatchedStatement> = LazyLock::new(|| {
-    BatchedStatement::new(false, MESSAGE_COLUMNS, |rows| {
+static INSERT_MESSAGES: LazyLock<BatchedStatement<MESSAGE_COLUMNS>> = LazyLock::new(|| {
+    use ColumnType::{BigInt, Text};
+    BatchedStatement::new([Text, Text, Text, Text, Text, BigInt], |rows| {
         format!(
             "
     INSERT INTO chat_messages (message_id, channel_id, sender_channel_id, content, emojis, message_time)
-    VALUES {rows}"
+    {rows}"
         )
     })
 });
@@ -88,12 +89,7 @@ impl Tx {
     /// Records chat messages. [`is_time_taken`] recognizes the error of a second message of one chat,
     /// sender and time.
     pub async fn insert_chat_messages(&mut self, messages: &[NewMessage<'_>]) -> Result<(), StoreError> {
-        for (sql, batch) in INSERT_MESSAGES.batches(messages) {
-            let mut rows = Vec::with_capacity(batch.len() * MESSAGE_COLUMNS);
-            batch.iter().for_each(|message| rows.extend(message.row()));
-            self.execute(sql, &rows).await?;
-        }
-        Ok(())
+        self.execute_batched(&INSERT_MESSAGES, messages.iter().map(NewMessage::row).collect()).await
     }
 
     /// The time of the last message of `sender` in the chat of `channel`, if that is `from` or later.

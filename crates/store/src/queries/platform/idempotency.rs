@@ -44,7 +44,8 @@ impl Tx {
         answer: &str,
         now: Timestamp,
     ) -> Result<KeyClaim, StoreError> {
-        let batch = self.notes::<EventBatchNotes>().current.clone();
+        let current = self.notes::<EventBatchNotes>().current.as_ref();
+        let batch = current.map(|batch| batch.batch_id.clone());
         if self.execute(CLAIM, params![operation, key, request, answer, now, batch.as_ref()]).await? > 0 {
             return Ok(KeyClaim::Ours);
         }

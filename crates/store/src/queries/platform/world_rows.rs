@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use domain::{CampaignId, ChannelId, ClaimId, MessageId, Timestamp, WebhookId};
 
-use crate::queries::batched::BatchedStatement;
+use crate::queries::batched::{BatchedStatement, ColumnType};
 use crate::queries::columns::{Select, columns, sql};
 use crate::queries::deliveries::{Delivery, stored_claim};
 use crate::{StoreError, Tx, Value, params};
@@ -19,13 +19,14 @@ const MESSAGE_ROWS: &str = sql!(
     " FROM chat_messages WHERE message_id > $1 ORDER BY message_id LIMIT $2"
 );
 
-static INSERT_MESSAGE_ROWS: LazyLock<BatchedStatement> = LazyLock::new(|| {
-    BatchedStatement::new(false, MESSAGE_COLUMNS, |rows| {
+static INSERT_MESSAGE_ROWS: LazyLock<BatchedStatement<MESSAGE_COLUMNS>> = LazyLock::new(|| {
+    use ColumnType::{BigInt, Text};
+    BatchedStatement::new([Text, Text, Text, Text, Text, BigInt, BigInt], |rows| {
         format!(
             "
     INSERT INTO chat_messages
         (message_id, channel_id, sender_channel_id, content, emojis, message_time, hidden_at)
-    VALUES {rows} ON CONFLICT (message_id) DO NOTHING"
+    {rows} ON CONFLICT (message_id) DO NOTHING"
         )
     })
 });
@@ -109,12 +110,7 @@ impl Tx {
 
     /// Writes chat messages. One that exists stays as it is.
     pub async fn insert_message_rows(&mut self, messages: &[MessageRow]) -> Result<(), StoreError> {
-        for (sql, batch) in INSERT_MESSAGE_ROWS.batches(messages) {
-            let mut rows = Vec::with_capacity(batch.len() * MESSAGE_COLUMNS);
-            batch.iter().for_each(|message| rows.extend(message.row()));
-            self.execute(sql, &rows).await?;
-        }
-        Ok(())
+        self.execute_batched(&INSERT_MESSAGE_ROWS, messages.iter().map(MessageRow::row).collect()).await
     }
 
     /// Up to `limit` channels that `channel` restricted for a minute that runs, with its end, after an id.

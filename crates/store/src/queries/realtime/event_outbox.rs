@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use domain::{BatchId, ChannelId, NodeId, Timestamp};
 
-use crate::queries::batched::BatchedStatement;
+use crate::queries::batched::{BatchedStatement, ColumnType};
 use crate::queries::columns::{Select, columns, sql};
 use crate::{StoreError, Tx, Value, params};
 
@@ -25,8 +25,10 @@ const OVERDUE: &str = sql!(
 const TAKE_OVER: &str = "
     UPDATE event_outbox SET taken_over_at = $2 WHERE batch_id = $1 AND taken_over_at IS NULL";
 
-static SETTLE: LazyLock<BatchedStatement> = LazyLock::new(|| {
-    BatchedStatement::new(false, 1, |ids| format!("DELETE FROM event_outbox WHERE batch_id IN ({ids})"))
+static SETTLE: LazyLock<BatchedStatement<1>> = LazyLock::new(|| {
+    BatchedStatement::new([ColumnType::Text], |ids| {
+        format!("DELETE FROM event_outbox WHERE batch_id IN ({ids})")
+    })
 });
 
 /// The separator of channel ids. No id contains a space.
@@ -61,11 +63,24 @@ pub enum BatchesOf<'a> {
     Node(&'a NodeId),
 }
 
+/// The batch of a transaction's events, before its channels are known.
+#[derive(Clone, Debug)]
+pub struct OpenBatch {
+    /// Its id.
+    pub batch_id: BatchId,
+    /// The node that publishes it.
+    pub node_id: NodeId,
+    /// When it began.
+    pub created_at: Timestamp,
+}
+
 /// What a transaction notes about batches of events.
 #[derive(Default)]
 pub(crate) struct EventBatchNotes {
     /// The batch of its own events.
-    pub current: Option<BatchId>,
+    pub current: Option<OpenBatch>,
+    /// The batch has its row.
+    pub is_recorded: bool,
     /// The batches of earlier requests with the same idempotency keys.
     pub earlier: Vec<BatchId>,
 }
@@ -73,7 +88,7 @@ pub(crate) struct EventBatchNotes {
 impl Tx {
     /// Sets the batch of this transaction's events. Idempotency keys that are claimed afterwards refer to the
     /// batch.
-    pub fn begin_event_batch(&mut self, batch: BatchId) {
+    pub fn begin_event_batch(&mut self, batch: OpenBatch) {
         self.notes::<EventBatchNotes>().current = Some(batch);
     }
 
@@ -85,20 +100,18 @@ impl Tx {
         earlier
     }
 
-    /// Records the events of this transaction, together with its commit.
+    /// Records the events of this transaction, together with its commit, unless a statement of the
+    /// transaction has recorded them.
     pub async fn record_event_batch(
         &mut self,
         batch: &EventBatch,
         created_at: Timestamp,
     ) -> Result<(), StoreError> {
-        let EventBatch { batch_id, node_id, channels, .. } = batch;
-        let mut joined = String::new();
-        for channel in channels {
-            if !joined.is_empty() {
-                joined.push(SEPARATOR);
-            }
-            joined.push_str(channel.as_str());
+        if self.notes::<EventBatchNotes>().is_recorded {
+            return Ok(());
         }
+        let EventBatch { batch_id, node_id, channels, .. } = batch;
+        let joined = joined_channels(channels);
         let text = |text: &str| Value::from(text.to_owned());
         let params = vec![text(batch_id.as_str()), text(node_id.as_str()), created_at.into(), joined.into()];
         self.execute_with_commit(RECORD, params).await
@@ -106,11 +119,7 @@ impl Tx {
 
     /// Deletes batches whose events are published.
     pub async fn settle_event_batches(&mut self, batches: &[BatchId]) -> Result<(), StoreError> {
-        for (sql, part) in SETTLE.batches(batches) {
-            let ids: Vec<_> = part.iter().map(Value::from).collect();
-            self.execute(sql, &ids).await?;
-        }
-        Ok(())
+        self.execute_batched(&SETTLE, batches.iter().map(|batch| [Value::from(batch)]).collect()).await
     }
 
     /// The batch of this id, unless it is settled.
@@ -142,6 +151,18 @@ impl Tx {
     ) -> Result<bool, StoreError> {
         Ok(self.execute(TAKE_OVER, params![batch, now]).await? > 0)
     }
+}
+
+/// Channels as the outbox stores them.
+pub(crate) fn joined_channels<'c>(channels: impl IntoIterator<Item = &'c ChannelId>) -> String {
+    let mut joined = String::new();
+    for channel in channels {
+        if !joined.is_empty() {
+            joined.push(SEPARATOR);
+        }
+        joined.push_str(channel.as_str());
+    }
+    joined
 }
 
 fn stored_channels(joined: &str) -> Vec<ChannelId> {

@@ -9,7 +9,7 @@ use domain::session::{SessionListing, SessionOwner, Subscription};
 use domain::{ApplicationSecretId, ChannelId, ClientId, NodeId, Profile, SessionKey, Timestamp};
 
 use crate::queries::Page;
-use crate::queries::batched::BatchedStatement;
+use crate::queries::batched::{BatchedStatement, ColumnType};
 use crate::queries::columns::{Select, columns, sql};
 use crate::{StoreError, Tx, Value, params};
 
@@ -39,8 +39,8 @@ const LOCK_OWNER: &str = "
 const COUNT_CONNECTED: &str =
     "SELECT COUNT(*) FROM sessions WHERE counted_as = $1 AND disconnected_at IS NULL";
 
-static COUNTS_CONNECTED: LazyLock<BatchedStatement> = LazyLock::new(|| {
-    BatchedStatement::new(false, 1, |owners| {
+static COUNTS_CONNECTED: LazyLock<BatchedStatement<1>> = LazyLock::new(|| {
+    BatchedStatement::new([ColumnType::Text], |owners| {
         format!(
             "SELECT counted_as, COUNT(*) FROM sessions WHERE counted_as IN ({owners}) AND disconnected_at IS NULL
              GROUP BY counted_as"
@@ -212,13 +212,9 @@ impl Tx {
         &mut self,
         counted_as: &[String],
     ) -> Result<HashMap<String, i64>, StoreError> {
-        let mut counts = HashMap::new();
-        for (sql, owners) in COUNTS_CONNECTED.batches(counted_as) {
-            let values: Vec<Value<'_>> = owners.iter().map(|owner| owner.as_str().into()).collect();
-            let found: Vec<(String, i64)> = self.fetch_all(sql, &values).await?;
-            counts.extend(found);
-        }
-        Ok(counts)
+        let owners = counted_as.iter().map(|owner| [Value::from(owner)]).collect();
+        let counts: Vec<(String, i64)> = self.fetch_all_batched(&COUNTS_CONNECTED, owners).await?;
+        Ok(counts.into_iter().collect())
     }
 
     /// Records a session at the handshake of its socket.
