@@ -6,23 +6,24 @@ use std::sync::LazyLock;
 use domain::usage::{RequestCount, UsageKind};
 use domain::{ClientId, Timestamp};
 
-use crate::queries::batched::BatchedStatement;
+use crate::queries::batched::{BatchedStatement, ColumnType};
 use crate::{StoreError, Tx, Value, params};
 
 /// Columns of a row.
 const COLUMNS: usize = 5;
 
-static EXISTING: LazyLock<BatchedStatement> = LazyLock::new(|| {
-    BatchedStatement::new(false, 1, |ids| {
+static EXISTING: LazyLock<BatchedStatement<1>> = LazyLock::new(|| {
+    BatchedStatement::new([ColumnType::Text], |ids| {
         format!("SELECT client_id FROM applications WHERE client_id IN ({ids})")
     })
 });
 
-static ADD: LazyLock<BatchedStatement> = LazyLock::new(|| {
-    BatchedStatement::new(false, COLUMNS, |rows| {
+static ADD: LazyLock<BatchedStatement<COLUMNS>> = LazyLock::new(|| {
+    use ColumnType::{BigInt, Text};
+    BatchedStatement::new([Text, BigInt, Text, BigInt, BigInt], |rows| {
         format!(
             "
-    INSERT INTO application_usage (client_id, day, kind, requests, refused) VALUES {rows}
+    INSERT INTO application_usage (client_id, day, kind, requests, refused) {rows}
     ON CONFLICT (client_id, day, kind) DO UPDATE SET
         requests = application_usage.requests + excluded.requests,
         refused = application_usage.refused + excluded.refused"
@@ -53,26 +54,22 @@ impl Tx {
     pub async fn add_usage(&mut self, rows: &[UsageRow]) -> Result<(), StoreError> {
         let mut ids: Vec<&ClientId> = rows.iter().map(|row| &row.client_id).collect();
         ids.dedup();
-        let mut existing = HashSet::new();
-        for (sql, batch) in EXISTING.batches(&ids) {
-            let values: Vec<Value<'_>> = batch.iter().map(|id| (*id).into()).collect();
-            let found: Vec<ClientId> = self.fetch_all(sql, &values).await?;
-            existing.extend(found);
-        }
+        let ids = ids.into_iter().map(|id| [Value::from(id)]).collect();
+        let existing: Vec<ClientId> = self.fetch_all_batched(&EXISTING, ids).await?;
+        let existing: HashSet<ClientId> = existing.into_iter().collect();
         let mut known: Vec<&UsageRow> = rows.iter().filter(|row| existing.contains(&row.client_id)).collect();
         known.sort_unstable_by_key(|row| (&row.client_id, row.day, row.kind));
-        for (sql, batch) in ADD.batches(&known) {
-            let values: Vec<Value<'_>> = batch
-                .iter()
-                .flat_map(|row| {
-                    let UsageRow { client_id, day, kind, count } = row;
-                    let counts: [Value<'_>; 2] = [count.requests.into(), count.refused.into()];
-                    [client_id.into(), (*day).into(), kind.name().into()].into_iter().chain(counts)
-                })
-                .collect();
-            self.execute(sql, &values).await?;
+        let mut values = Vec::with_capacity(known.len());
+        for UsageRow { client_id, day, kind, count } in known {
+            values.push([
+                client_id.into(),
+                (*day).into(),
+                kind.name().into(),
+                count.requests.into(),
+                count.refused.into(),
+            ]);
         }
-        Ok(())
+        self.execute_batched(&ADD, values).await
     }
 
     /// The requests of an application from a day on, oldest first.
