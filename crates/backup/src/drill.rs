@@ -2,9 +2,11 @@
 
 use std::path::Path;
 
+use domain::Timestamp;
 use store::Target;
 use store::transfer::{Snapshot, check_file};
 
+use crate::inspect::inspect_snapshot;
 use crate::manifest::compare;
 use crate::report::{OnReport, Phase};
 use crate::restore::{copy_checked, migrate_file};
@@ -47,6 +49,16 @@ pub async fn drill(
     let migrated_to = snapshot.schema_version();
     if migrated_to == backup.manifest.schema_version {
         compare(&backup.manifest.tables, &found)?;
+    }
+    // Everything that runs in time is as it was when the backup was taken.
+    let taken_at = Timestamp::parse_rfc3339(&backup.manifest.taken_at).unwrap_or_default();
+    let findings = inspect_snapshot(&snapshot, taken_at).await?;
+    if let Some(finding) = findings.iter().find(|finding| !finding.contradictions.is_empty()) {
+        return Err(BackupError::Damaged(format!(
+            "{}: not true of {}. The store was so when the backup was taken: stagedoor doctor --deep says how to mend it",
+            finding.sentence,
+            finding.contradictions.join(", ")
+        )));
     }
     Ok(Drill { rows: backup.manifest.rows(), schema_version: backup.manifest.schema_version, migrated_to })
 }

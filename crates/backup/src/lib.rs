@@ -18,12 +18,14 @@
 //! | `take` | takes a backup |
 //! | `restore` | restores a backup |
 //! | `drill` | proves a backup by a restore |
+//! | `inspect` | checks the invariants of a store |
 //! | `moving` | moves a store to another engine |
 
 mod drill;
 mod error;
 mod files;
 mod folder;
+mod inspect;
 mod manifest;
 mod moving;
 mod report;
@@ -33,6 +35,7 @@ mod take;
 pub use drill::{Drill, drill};
 pub use error::BackupError;
 pub use folder::{Backup, find, list};
+pub use inspect::{Finding, inspect};
 pub use manifest::{Manifest, TableEntry};
 pub use moving::{Move, Moved, move_store};
 pub use report::{OnReport, Phase};

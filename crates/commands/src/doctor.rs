@@ -89,8 +89,15 @@ pub struct DoctorOptions {
     json: bool,
 
     /// The command that starts the bot, with its arguments.
-    #[arg(value_name = "COMMAND", required = true, last = true)]
+    #[arg(value_name = "COMMAND", required_unless_present = "deep", last = true)]
     command: Vec<String>,
+}
+
+impl DoctorOptions {
+    /// Whether JSON is wanted.
+    pub fn is_json(&self) -> bool {
+        self.json
+    }
 }
 
 /// The end of the command's help.
@@ -108,6 +115,7 @@ Examples:
   stagedoor doctor -- node bot.js
   stagedoor doctor --only token-expiry,socket-closed -- python bot.py
   stagedoor doctor --junit report.xml --jobs 1 -- ./bot
+  stagedoor doctor --deep --data /var/lib/stagedoor
   stagedoor doctor --fast-pings --jobs 16 --timeout 10 -- node bot.js
 
 Exit codes: 0 no check failed, 1 a check failed, 2 wrong use, 3 a sandbox did not start."

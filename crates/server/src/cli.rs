@@ -4,6 +4,7 @@
 mod backup;
 mod brand;
 mod common;
+mod deep;
 mod listen_address;
 mod progress;
 mod serve;
@@ -16,7 +17,7 @@ use std::time::Duration;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand};
 use commands::clock::ClockOptions;
-use commands::doctor::{self, DoctorOptions};
+use commands::doctor;
 use commands::drops::DropsCommand;
 use commands::env::{self, EnvOptions};
 use commands::expect::{self, ExpectOptions};
@@ -46,6 +47,7 @@ use common::{NETWORKING, check_base};
 
 pub use backup::{BackupOptions, MigrateOptions, RestoreOptions, run_backup, run_migrate, run_restore};
 pub use common::{CommonOptions, LanguageOption, ProfileOption};
+pub use deep::{DoctorCommand, examine_store};
 pub use serve::{RegistrationOption, RoleOption, ServeOptions, ZoneOption};
 pub use upstream_options::{
     CheckOptions, LocalPasswords, UpstreamCommand, UpstreamOptions, check as check_upstream,
@@ -127,11 +129,12 @@ pub enum Command {
     /// Runs scenarios: timelines of triggers, clock moves, faults and expectations in the sandbox that runs.
     #[command(subcommand)]
     Scenario(ScenarioCommand),
-    /// Runs your bot in sandboxes of its own, lets happen what hurts, and judges what the bot does.
+    /// Runs your bot in sandboxes of its own, lets happen what hurts, and judges what the bot does. With --deep:
+    /// examines the store of an operator.
     ///
     /// Each check starts a fresh sandbox and the command. Reports say what the bot did, and what to change.
     #[command(after_help = doctor::help())]
-    Doctor(DoctorOptions),
+    Doctor(DoctorCommand),
     /// Starts a command that reaches the sandbox under the hosts that it has built in.
     #[command(after_help = run::HELP)]
     Run(RunOptions),

@@ -9,7 +9,8 @@ use commands::webhook_listen::WebhookCommand;
 use commands::{CommandFailure, state_file};
 use rustix::process::{Resource, Rlimit, setrlimit};
 use server::cli::{
-    Cli, Command, DevOptions, UpstreamCommand, check_upstream, run_backup, run_migrate, run_restore,
+    Cli, Command, DevOptions, UpstreamCommand, check_upstream, examine_store, run_backup, run_migrate,
+    run_restore,
 };
 use server::dev::Start;
 use server::{Environment, Node, Settings};
@@ -77,7 +78,10 @@ fn run(cli: Cli) -> Result<(), CommandFailure> {
         }
         Command::Doctor(options) => runtime()?.block_on(async {
             let mut stop = Signals::listen()?;
-            commands::doctor::run(&options, stop.next()).await
+            match options.deep {
+                true => examine_store(&options).await,
+                false => commands::doctor::run(&options.bot, stop.next()).await,
+            }
         }),
         Command::Scenario(command) => runtime()?.block_on(async {
             let mut stop = Signals::listen()?;

@@ -12,6 +12,7 @@ mod columns;
 mod developer;
 pub mod drops;
 mod identity;
+pub mod invariants;
 mod list_blocks;
 mod live;
 mod page;

@@ -57,6 +57,12 @@ impl Connected {
         connector::has_table(&self.client, name).await.map_err(failed)
     }
 
+    /// The texts of the only column of a statement.
+    pub async fn texts(&self, sql: &str) -> Result<Vec<String>, StoreError> {
+        let rows = self.client.query(sql, &[]).await.map_err(failed)?;
+        rows.iter().map(|row| row.try_get(0)).collect::<Result<_, Error>>().map_err(failed)
+    }
+
     /// Sends the rows of a table in chunks, and stops when the receiver is gone.
     pub async fn send_rows(
         &self,

@@ -11,6 +11,7 @@ use super::postgres_source::Connected;
 use super::sum::{Adder, TableSum};
 use super::{CHUNKS_WAITING, Chunks, OnProgress, Progress, Step, sqlite_source};
 use crate::migrate::{self, Applied, MIGRATIONS};
+use crate::queries::invariants::{Invariant, NAMED_MAX};
 use crate::{StoreError, Target, Value};
 
 /// All rows of a store at one moment. The service may run and write meanwhile. While the value lives, SQLite
@@ -70,6 +71,27 @@ impl Snapshot {
     /// The number of the latest migration of the schema.
     pub fn schema_version(&self) -> i64 {
         MIGRATIONS.last().map_or(0, |migration| migration.version)
+    }
+
+    /// What contradicts a sentence: the first [`NAMED_MAX`] names, and whether there are more.
+    ///
+    /// # Errors
+    /// The engine's.
+    pub async fn contradictions(&self, invariant: &Invariant) -> Result<(Vec<String>, bool), StoreError> {
+        let mut names = match &self.source {
+            Source::Sqlite(connection) => {
+                let (connection, sql) = (connection.clone(), invariant.sql.clone());
+                let read = move || {
+                    let connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
+                    sqlite_source::texts(&connection, &sql)
+                };
+                blocking(read).await?
+            }
+            Source::Postgres(connected) => connected.texts(&invariant.sql).await?,
+        };
+        let are_more = names.len() > NAMED_MAX;
+        names.truncate(NAMED_MAX);
+        Ok((names, are_more))
     }
 
     /// The nodes that were alive after this time, in epoch milliseconds: they write to the store.

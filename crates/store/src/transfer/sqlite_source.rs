@@ -68,6 +68,14 @@ pub(super) fn history(connection: &Connection) -> Result<Vec<Applied>, StoreErro
     read().map_err(|_| StoreError::Open("it is not a store of stagedoor".to_owned()))
 }
 
+/// The texts of the only column of a statement.
+pub(super) fn texts(connection: &Connection, sql: &str) -> Result<Vec<String>, StoreError> {
+    let read = || -> rusqlite::Result<Vec<String>> {
+        connection.prepare(sql)?.query_map([], |row| row.get(0))?.collect()
+    };
+    read().map_err(|error| running(error, ""))
+}
+
 /// Sends the rows of a table in chunks, and stops when the receiver is gone.
 pub(super) fn send_rows(
     connection: &Connection,

@@ -168,3 +168,41 @@ async fn a_world_moves_to_postgresql_and_back_with_every_row() {
         fresh.remove().await;
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_deep_doctor_names_what_contradicts_a_sentence_and_how_to_mend_it() {
+    let folder = TempDir::new().expect("a folder");
+    let (sandbox, data) = sandbox(&folder).await;
+    let deep = || stagedoor(&["doctor", "--deep", "--json", "--data", text(&data)]);
+    let good = json(deep()).await;
+    assert_eq!(good["ok"], true, "{good}");
+    sandbox.signal("TERM").await;
+    sandbox.end().await;
+    let file = data.join("stagedoor.db");
+    let store = store::Store::open(Target::Sqlite { path: file }, store::Options::default()).await;
+    let store = store.expect("the store opens");
+    let broken = store.write(async move |tx: &mut store::Tx| {
+        for sql in [
+            "UPDATE channels SET follower_count = follower_count + 1",
+            "DELETE FROM refresh_tokens",
+            "UPDATE list_blocks SET items = items + 1 WHERE list = 'FOLLOWERS' AND level = 2",
+            "UPDATE reward_claims SET fulfillment_state = 'nothing'",
+        ] {
+            tx.execute(sql, &[]).await?;
+        }
+        Ok::<_, store::StoreError>(())
+    });
+    broken.await.expect("the store is broken");
+    store.close().await;
+    let output = ended(deep(), 1).await;
+    for name in ["follower-counts", "token-families", "list-counts"] {
+        assert!(output.stderr.contains(name), "{}", output.stderr);
+    }
+    let findings: Value = serde_json::from_str(&output.stdout).expect("JSON");
+    let sentences = findings["sentences"].as_array().expect("sentences");
+    let counts = sentences.iter().find(|found| found["name"] == "follower-counts").expect("the sentence");
+    assert!(counts["mend"].as_str().is_some_and(|mend| mend.contains("UPDATE channels")), "{counts}");
+    assert!(counts["contradictions"][0].is_string(), "{counts}");
+    let both = ended(stagedoor(&["doctor", "--deep", "--", "true"]), 2).await;
+    assert!(both.stderr.contains("cannot be used with"), "{}", both.stderr);
+}

@@ -1,0 +1,200 @@
+//! Sentences that are true of every store, each with the statement that finds what contradicts it. `stagedoor
+//! doctor --deep` checks them in one snapshot, beside the running service.
+//!
+//! The database enforces keys and references itself. These are the promises over several rows that only the
+//! statements of the service keep.
+
+use domain::Timestamp;
+use domain::limits::{CLIENT_SESSIONS_MAX, SUBSCRIPTIONS_PER_SESSION_MAX, USER_SESSIONS_MAX};
+
+/// The most contradictions that are named.
+pub const NAMED_MAX: usize = 20;
+
+/// After this time an outbox or a sweep has had its turn many times, in milliseconds.
+const OVERDUE_MS: i64 = 10 * 60 * 1_000;
+
+/// A sentence about a store.
+#[derive(Debug, Clone)]
+pub struct Invariant {
+    /// Its name.
+    pub name: &'static str,
+    /// The sentence.
+    pub sentence: &'static str,
+    /// What to do when it is not true.
+    pub mend: &'static str,
+    /// The statement that names what contradicts it: one column of text.
+    pub(crate) sql: String,
+}
+
+/// The sentences, for a store that is looked at now.
+pub fn invariants(now: Timestamp) -> Vec<Invariant> {
+    let overdue = now.plus_ms(-OVERDUE_MS).as_millis();
+    [lists(), credentials(overdue), sessions(overdue), drops(), lives(), events(overdue)].concat()
+}
+
+fn invariant(name: &'static str, sentence: &'static str, mend: &'static str, sql: &str) -> Invariant {
+    Invariant { name, sentence, mend, sql: format!("{sql} LIMIT {}", NAMED_MAX + 1) }
+}
+
+fn lists() -> Vec<Invariant> {
+    vec![
+        invariant(
+            "follower-counts",
+            "The follower count of each channel is the number of its followers.",
+            "Stop the service, then run: UPDATE channels SET follower_count = (SELECT COUNT(*) FROM followers WHERE \
+             followers.channel_id = channels.channel_id)",
+            "SELECT channel_id FROM channels WHERE follower_count <>
+                 (SELECT COUNT(*) FROM followers WHERE followers.channel_id = channels.channel_id)",
+        ),
+        invariant(
+            "list-counts",
+            "The blocks of each list count its rows, on every level.",
+            "Pages of the list skip or repeat rows. Restore the table list_blocks of this channel from a backup, or \
+             remove the channel's followers or subscribers of this list and report them again",
+            "SELECT b.channel_id || ' ' || b.list || ' level ' || CAST(b.level AS TEXT) FROM (
+                 SELECT channel_id, list, level, CAST(SUM(items) AS BIGINT) AS items
+                 FROM list_blocks GROUP BY channel_id, list, level
+             ) b WHERE b.items <> CASE b.list
+                 WHEN 'FOLLOWERS' THEN (SELECT COUNT(*) FROM followers f WHERE f.channel_id = b.channel_id)
+                 ELSE (SELECT COUNT(*) FROM subscribers s WHERE s.channel_id = b.channel_id) END",
+        ),
+    ]
+}
+
+fn credentials(overdue: i64) -> Vec<Invariant> {
+    vec![
+        invariant(
+            "token-families",
+            "Each access token belongs to a family with a refresh token, so that a revocation finds it.",
+            "Withdraw the consent: DELETE /platform/v1/consents/{clientId}/{channelId}",
+            "SELECT DISTINCT a.client_id || ' ' || a.channel_id FROM access_tokens a
+             WHERE NOT EXISTS (SELECT 1 FROM refresh_tokens r WHERE r.family = a.family)",
+        ),
+        invariant(
+            "secrets",
+            "Each application that is not deleted has a secret.",
+            "Give it one: POST /platform/v1/applications/{clientId}/secrets",
+            "SELECT client_id FROM applications a WHERE deleted_at IS NULL
+               AND NOT EXISTS (SELECT 1 FROM application_secrets s WHERE s.client_id = a.client_id)",
+        ),
+        invariant(
+            "expired-tokens",
+            "Expired access tokens are swept within minutes.",
+            "Start a node with the role jobs, and look for failures of its sweep in the log",
+            &format!(
+                "SELECT DISTINCT client_id FROM access_tokens WHERE expires_at < {}",
+                overdue - SWEPT_WITHIN_MS
+            ),
+        ),
+    ]
+}
+
+/// Time of a sweep over many rows, in milliseconds.
+const SWEPT_WITHIN_MS: i64 = 24 * 60 * 60 * 1_000;
+
+fn sessions(overdue: i64) -> Vec<Invariant> {
+    vec![
+        invariant(
+            "session-nodes",
+            "Each connected session is on a node that lives.",
+            "Start a node: nodes end the sessions of dead nodes within 20 seconds",
+            &format!(
+                "SELECT session_key FROM sessions s WHERE disconnected_at IS NULL
+                   AND NOT EXISTS (SELECT 1 FROM nodes n WHERE n.node_id = s.node_id AND n.seen_at > {overdue})"
+            ),
+        ),
+        invariant(
+            "session-limits",
+            "No owner has more connected sessions than the limit.",
+            "End the surplus: DELETE /platform/v1/sessions/{sessionKey}",
+            &format!(
+                "SELECT counted_as FROM (
+                     SELECT counted_as, MAX(channel_id) AS channel_id, COUNT(*) AS connected
+                     FROM sessions WHERE disconnected_at IS NULL GROUP BY counted_as
+                 ) c WHERE connected > CASE WHEN channel_id IS NULL
+                     THEN {CLIENT_SESSIONS_MAX} ELSE {USER_SESSIONS_MAX} END"
+            ),
+        ),
+        invariant(
+            "subscription-limits",
+            "No session has more subscriptions than the limit.",
+            "End the session: DELETE /platform/v1/sessions/{sessionKey}",
+            &format!(
+                "SELECT session_key FROM session_subscriptions GROUP BY session_key
+                 HAVING COUNT(*) > {SUBSCRIPTIONS_PER_SESSION_MAX}"
+            ),
+        ),
+        invariant(
+            "subscription-consents",
+            "Each subscription of a connected session has the consent of its channel.",
+            "End the session: DELETE /platform/v1/sessions/{sessionKey}",
+            "SELECT b.session_key FROM session_subscriptions b
+             JOIN sessions s ON s.session_key = b.session_key AND s.disconnected_at IS NULL
+             WHERE NOT EXISTS (
+                 SELECT 1 FROM consents c WHERE c.client_id = b.client_id AND c.channel_id = b.channel_id)",
+        ),
+    ]
+}
+
+fn drops() -> Vec<Invariant> {
+    vec![
+        invariant(
+            "claim-states",
+            "The state of each claim is that of its last change.",
+            "Set the state again: PUT the claim over the open API as the application does",
+            "SELECT c.claim_id FROM reward_claims c
+             WHERE EXISTS (SELECT 1 FROM claim_changes h WHERE h.claim_id = c.claim_id)
+               AND NOT EXISTS (
+                 SELECT 1 FROM claim_changes h
+                 WHERE h.claim_id = c.claim_id AND h.to_state = c.fulfillment_state
+                   AND h.changed_at = (SELECT MAX(m.changed_at) FROM claim_changes m WHERE m.claim_id = c.claim_id))",
+        ),
+        invariant(
+            "delivery-claims",
+            "Each message to a webhook is about a claim that exists.",
+            "Delete the message: DELETE FROM webhook_deliveries WHERE message_id is the named one",
+            "SELECT d.message_id FROM webhook_deliveries d WHERE d.claim_id <> ''
+               AND NOT EXISTS (SELECT 1 FROM reward_claims c WHERE c.claim_id = d.claim_id)",
+        ),
+        invariant(
+            "claim-messages",
+            "Each claim has a message for each webhook that has messages of the claims before and after it.",
+            "The application has to read its claims: GET /open/v1/drops/reward-claims",
+            "SELECT c.claim_id || ' ' || w.webhook_id FROM webhooks w
+             JOIN applications a ON a.client_id = w.client_id
+             JOIN reward_claims c ON c.organization_id = a.organization_id
+             WHERE w.enabled AND w.url IS NOT NULL AND c.claimed_at > w.changed_at
+               AND c.claimed_at > (SELECT MIN(o.created_at) FROM webhook_deliveries o WHERE o.webhook_id = w.webhook_id)
+               AND c.claimed_at < (SELECT MAX(o.created_at) FROM webhook_deliveries o WHERE o.webhook_id = w.webhook_id)
+               AND NOT EXISTS (
+                 SELECT 1 FROM webhook_deliveries d WHERE d.webhook_id = w.webhook_id AND d.claim_id = c.claim_id)",
+        ),
+        invariant(
+            "delivery-attempts",
+            "No message has more recorded attempts than it counts.",
+            "Nothing is lost: report this as a bug, with the message's id",
+            "SELECT d.message_id FROM webhook_deliveries d WHERE d.attempts <
+                 (SELECT COUNT(*) FROM webhook_attempts a
+                  WHERE a.webhook_id = d.webhook_id AND a.message_id = d.message_id)",
+        ),
+    ]
+}
+
+fn lives() -> Vec<Invariant> {
+    vec![invariant(
+        "live-ranks",
+        "Each live has one current place in the list of lives.",
+        "End the live and report it again: DELETE and PUT /platform/v1/lives/{channelId}",
+        "SELECT l.channel_id FROM lives l WHERE 1 <>
+             (SELECT COUNT(*) FROM live_spans s WHERE s.live_id = l.live_id AND s.closed_at IS NULL)",
+    )]
+}
+
+fn events(overdue: i64) -> Vec<Invariant> {
+    vec![invariant(
+        "event-outbox",
+        "Committed events are published, or their sessions are closed, within seconds.",
+        "Start a node: nodes take over what a dead node has left",
+        &format!("SELECT batch_id FROM event_outbox WHERE created_at < {overdue} AND taken_over_at IS NULL"),
+    )]
+}
