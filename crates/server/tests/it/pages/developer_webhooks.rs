@@ -93,10 +93,11 @@ async fn status(browser: &mut Browser, path: &str) -> u16 {
     browser.send(Request::get(path).header("Accept", "text/html")).await.response.status
 }
 
-/// The button of the secret at this place of the page that does this.
-fn secret_button(page: &Page, place: usize, action: &str) -> Form {
-    let own = |form: &&Form| form.action.starts_with("/developers/applications/publisher/webhook/secrets/");
-    page.forms.iter().filter(own).nth(place).expect("a secret").clone().press("action", action)
+/// The first button of a secret that does this.
+fn secret_button(page: &Page, action: &str) -> Form {
+    let button = ("action".to_owned(), action.to_owned());
+    let own = |form: &&Form| form.action.contains("/webhook/secrets/") && form.buttons.contains(&button);
+    page.forms.iter().find(own).expect("a secret").clone().press("action", action)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -221,12 +222,12 @@ async fn secrets_are_replaced_without_a_gap() {
         let page = desk.page(WEBHOOK).await;
         assert_shows(&page, "대기 중");
         assert!(page.forms.iter().all(|form| !form.action.ends_with("/secrets")), "one is pending");
-        assert_eq!(desk.developer.submit(&secret_button(&page, 0, "activate")).await.location(), WEBHOOK);
+        assert_eq!(desk.developer.submit(&secret_button(&page, "activate")).await.location(), WEBHOOK);
         desk.claim().await;
         assert!(desk.receiver.next().await.is_signed_with(&second));
         let page = desk.page(WEBHOOK).await;
         assert_shows(&page, "물러나는 중");
-        let delete = secret_button(&page, 0, "delete");
+        let delete = secret_button(&page, "delete");
         assert_eq!(desk.developer.submit(&delete).await.location(), WEBHOOK);
         assert_eq!(desk.developer.submit(&delete).await.response.status, 404);
         assert!(!desk.page(WEBHOOK).await.response.text().contains("물러나는 중"));
