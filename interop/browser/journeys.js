@@ -271,6 +271,14 @@ async function lifeOfAWebhook(browser, claimer, options) {
   receiver.status = 200;
   await press(page.locator('button[name=resend]'));
   await reloadUntil(page, '200 · accepted');
+  await page.goto(`${BASE}/developers/applications/drops/connection`);
+  await press(page.locator('button[name=test]'));
+  // A test of the journey before has just ended.
+  while ((await page.textContent('main')).includes('Try again a little later')) {
+    await setTimeout(1_000);
+    await press(page.locator('button[name=test]'));
+  }
+  assert.ok((await page.textContent('main')).includes('It accepted a message with a wrong signature'));
   await page.goto(`${webhook}/removal`);
   await submit(page);
   assert.equal(new URL(page.url()).pathname, new URL(webhook).pathname);

@@ -53,6 +53,7 @@ pub mod outbound;
 pub mod password;
 pub mod password_fault;
 pub mod picture;
+pub mod probe;
 pub mod profile;
 pub mod proxy_protocol;
 pub mod quota;

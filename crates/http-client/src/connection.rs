@@ -13,7 +13,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 
 use crate::byte_limit::{BudgetExceeded, ByteBudget, LimitedStream};
-use crate::tls::Tls;
+use crate::tls::{Tls, TlsProblem};
 
 /// Maximum length of the head of an answer, and of bytes that are read ahead.
 const HEAD_BYTES_MAX: usize = 16 * 1024;
@@ -59,6 +59,16 @@ pub enum Error {
     /// The connection had ended before the request was sent. The request can be sent on another connection.
     #[error("the connection had ended before the request was sent")]
     Unsent(Box<Request<Full<Bytes>>>),
+}
+
+impl Error {
+    /// What was wrong with the TLS handshake; `None` for another error.
+    pub fn tls_problem(&self) -> Option<TlsProblem> {
+        match self {
+            Self::Tls(error) => Some(TlsProblem::of(error)),
+            _ => None,
+        }
+    }
 }
 
 impl From<hyper::Error> for Error {

@@ -12,4 +12,4 @@ mod connection;
 mod tls;
 
 pub use connection::{Answer, Connection, Error, Limits};
-pub use tls::{RootCertStore, Tls, TlsUnavailable, system_certificates, system_roots};
+pub use tls::{RootCertStore, Tls, TlsProblem, TlsUnavailable, system_certificates, system_roots};

@@ -4,6 +4,7 @@ use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use rustls::CertificateError;
 use rustls::crypto::ring;
 use rustls::pki_types::{CertificateDer, ServerName};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -16,6 +17,56 @@ pub use rustls::RootCertStore;
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub struct TlsUnavailable(#[from] rustls::Error);
+
+/// What was wrong with a TLS handshake.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TlsProblem {
+    /// The certificate has expired, at this time in Unix seconds.
+    Expired(Option<u64>),
+    /// The certificate is valid from this time on, in Unix seconds.
+    NotYetValid(Option<u64>),
+    /// The certificate is for these names. They are the peer's texts.
+    OtherName(Vec<String>),
+    /// No trusted authority has issued the certificate, or its chain is not complete.
+    Untrusted,
+    /// The peer does not speak TLS.
+    NotTls,
+    /// Anything else.
+    Other,
+}
+
+impl TlsProblem {
+    pub(crate) fn of(error: &io::Error) -> Self {
+        let cause = error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>());
+        match cause {
+            Some(rustls::Error::InvalidCertificate(error)) => Self::of_certificate(error),
+            Some(rustls::Error::InvalidMessage(_)) => Self::NotTls,
+            _ => Self::Other,
+        }
+    }
+
+    fn of_certificate(error: &CertificateError) -> Self {
+        match error {
+            CertificateError::Expired => Self::Expired(None),
+            CertificateError::ExpiredContext { not_after, .. } => Self::Expired(Some(not_after.as_secs())),
+            CertificateError::NotValidYet => Self::NotYetValid(None),
+            CertificateError::NotValidYetContext { not_before, .. } => {
+                Self::NotYetValid(Some(not_before.as_secs()))
+            }
+            CertificateError::NotValidForName => Self::OtherName(Vec::new()),
+            CertificateError::NotValidForNameContext { presented, .. } => {
+                Self::OtherName(presented.iter().map(|name| plain_name(name)).collect())
+            }
+            CertificateError::UnknownIssuer => Self::Untrusted,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// The name in `DnsName("a.example")`, or the text as it is.
+fn plain_name(presented: &str) -> String {
+    presented.split('"').nth(1).unwrap_or(presented).to_owned()
+}
 
 /// The certificate authorities that the system trusts, or those of `SSL_CERT_FILE` and `SSL_CERT_DIR`. Reads
 /// files.

@@ -8,6 +8,7 @@ use bus::{Bus, LocalBus, NatsBus};
 use domain::NodeId;
 use gateway::Gateway;
 use sandbox::{Api, FixedHosts, Parts, Sandbox, Surroundings};
+use service::connection_tests::Prober;
 use service::nodes::{Membership, Roles};
 use service::{Clock, Entropy, Purpose, SandboxClock, Service, ServiceDeps};
 use store::{Options, Store, StoreError, Target};
@@ -25,7 +26,7 @@ use crate::mail;
 use crate::metrics::NodeMetrics;
 use crate::proxies::Proxies;
 use crate::tls;
-use crate::webhooks::Webhooks;
+use crate::webhooks::{self, Webhooks};
 
 /// Deadline for closing the sockets. REST continues during that time.
 const DRAIN_WITHIN: Duration = Duration::from_secs(3);
@@ -85,6 +86,8 @@ struct Prepared {
     background: JoinSet<()>,
     base_url: String,
     upstreams: Upstreams,
+    /// Makes the connections of tests.
+    prober: Arc<dyn Prober>,
     sockets_max: usize,
 }
 
@@ -122,7 +125,7 @@ impl Node {
 
     /// Serves behind these listeners.
     fn serve(mut front: Front, settings: Settings, environment: Environment, prepared: Prepared) -> Self {
-        let Prepared { service, gateway, webhooks, mut background, base_url, upstreams, sockets_max } =
+        let Prepared { service, gateway, webhooks, mut background, base_url, upstreams, prober, sockets_max } =
             prepared;
         let address = front.address();
         let node_metrics = NodeMetrics {
@@ -174,7 +177,7 @@ impl Node {
                 Served::Platform => sandbox.clone().map(Api::without_console),
                 _ => sandbox.clone(),
             },
-            web: web::router(web.clone(), served, site::routes(upstreams.clone())),
+            web: web::router(web.clone(), served, site::routes(upstreams.clone(), prober.clone())),
             entropy: environment.entropy.clone(),
             proxies: Arc::new(Proxies::new(
                 settings.trusted_proxies.clone(),
@@ -347,6 +350,7 @@ impl Prepared {
         let mut background = JoinSet::new();
         mail::spawn(&mut background, &service, settings, environment.sandbox.as_ref())?;
         let upstreams = Upstreams::new(settings.upstreams.clone())?;
+        let prober = webhooks::prober(&service)?;
         Ok(Self {
             service,
             gateway,
@@ -354,6 +358,7 @@ impl Prepared {
             background,
             base_url,
             upstreams,
+            prober,
             sockets_max: room.sockets_max,
         })
     }

@@ -3,10 +3,22 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use jobs::webhooks::{Client, ClientConfig, FaultPoint, Sender, Settler, WebhookMetrics};
+use jobs::webhooks::{Client, ClientConfig, ConnectionProber, FaultPoint, Sender, Settler, WebhookMetrics};
 use service::Service;
+use service::connection_tests::Prober;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+
+/// Makes the connections of tests.
+///
+/// # Errors
+/// A sentence for the operator: TLS is not available.
+pub(crate) fn prober(service: &Service) -> Result<Arc<dyn Prober>, String> {
+    let reach = service.webhook_settings().reach;
+    let prober = ConnectionProber::new(ClientConfig::system(reach, service.clock().clone(), 0));
+    let prober = prober.map_err(|error| format!("connections cannot be tested: {error}"))?;
+    Ok(Arc::new(prober))
+}
 
 /// A running sender. Dropping it aborts its attempts.
 pub(crate) struct Webhooks {

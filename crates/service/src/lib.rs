@@ -51,7 +51,7 @@ pub use identity::{
 pub use live::{categories, lives, watching};
 pub use platform::{audit_log, bulk, channel_events, idempotency, world_rows};
 pub use realtime::{event_outbox, lost_events, session_details, sessions, subscriptions};
-pub use webhook::{deliveries, listeners, owned_webhooks, webhooks};
+pub use webhook::{connection_tests, deliveries, listeners, owned_webhooks, webhooks};
 
 pub use clock::{Clock, ManualClock};
 pub use cluster::job_metrics::{Job, JobRuns};

@@ -25,8 +25,11 @@ mod studio;
 mod two_factor;
 mod webhook_words;
 
+use std::sync::Arc;
+
 use axum::Extension;
 use axum::routing::{get, post};
+use service::connection_tests::Prober;
 use upstream::Upstreams;
 use web::{Router, SIGN_IN, SIGN_IN_CODE, SIGN_OUT, Web};
 
@@ -88,8 +91,9 @@ const PATHS: &[(&str, &str)] = &[
     (SESSION, "POST"),
 ];
 
-/// The routes of the pages. `upstreams` are the providers at which people can sign in.
-pub fn routes(upstreams: Upstreams) -> Router<Web> {
+/// The routes of the pages. `upstreams` are the providers at which people can sign in. `prober` makes the
+/// connections of tests.
+pub fn routes(upstreams: Upstreams, prober: Arc<dyn Prober>) -> Router<Web> {
     Router::new()
         .route(LANDING, get(landing::show))
         .route(SIGN_IN, get(sign_in::show).post(sign_in::submit))
@@ -119,4 +123,5 @@ pub fn routes(upstreams: Upstreams) -> Router<Web> {
         .merge(operator::routes())
         .merge(studio::routes())
         .layer(Extension(upstreams))
+        .layer(Extension(prober))
 }

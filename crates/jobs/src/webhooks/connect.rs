@@ -58,29 +58,43 @@ pub(super) struct Connection {
     pub opened_at: Duration,
 }
 
+/// IP addresses that may be called. Only [`Connector::judged`] makes them.
+pub(super) struct Judged(Vec<IpAddr>);
+
 impl Connector {
     /// Connects, without a deadline. The caller sets one.
     pub async fn connect(&self, url: &WebhookUrl) -> Result<Connection, SendFailure> {
-        let stream = self.open(url).await?;
+        let addresses = self.look_up(url).await?;
+        let judged = self.judged(url, addresses)?;
+        let stream = self.open(url, &judged).await?;
+        let http = self.speak(url, stream).await.map_err(|error| failure_of(&error))?;
+        Ok(Connection { http, opened_at: self.clock.monotonic() })
+    }
+
+    /// Speaks HTTP over a stream to the host of the address, over TLS if the address says so.
+    pub async fn speak(&self, url: &WebhookUrl, stream: TcpStream) -> Result<http_client::Connection, Error> {
         let host = match url.host() {
             Host::Name(name) => name.clone(),
             Host::Address(address) => address.to_string(),
         };
         let tls = url.is_secure().then_some((&self.tls, host.as_str()));
-        let http = http_client::Connection::open(stream, tls, LIMITS).await.map_err(|error| {
-            if let Error::Tls(error) = &error {
+        http_client::Connection::open(stream, tls, LIMITS).await.inspect_err(|error| {
+            if let Error::Tls(error) = error {
                 tracing::debug!(receiver = %url.origin(), %error, "TLS handshake with a webhook receiver failed");
             }
-            failure_of(&error)
-        })?;
-        Ok(Connection { http, opened_at: self.clock.monotonic() })
+        })
     }
 
-    /// Connects to one of the addresses that may be called.
-    async fn open(&self, url: &WebhookUrl) -> Result<TcpStream, SendFailure> {
-        let mut addresses = self.addresses(url).await?;
+    /// The addresses that may be called.
+    pub fn judged(&self, url: &WebhookUrl, addresses: Vec<IpAddr>) -> Result<Judged, SendFailure> {
+        let mut addresses = addresses;
         addresses.retain(|address| url.may_connect(*address, self.reach));
         addresses.truncate(ADDRESSES_TRIED_MAX);
+        if addresses.is_empty() { Err(SendFailure::Address) } else { Ok(Judged(addresses)) }
+    }
+
+    /// Connects to one of the addresses.
+    pub async fn open(&self, url: &WebhookUrl, Judged(addresses): &Judged) -> Result<TcpStream, SendFailure> {
         let Some((last, others)) = addresses.split_last() else { return Err(SendFailure::Address) };
         for address in others {
             let timeout = self.clock.sleep(ADDRESS_TIMEOUT);
@@ -104,7 +118,8 @@ impl Connector {
         Ok(stream)
     }
 
-    async fn addresses(&self, url: &WebhookUrl) -> Result<Vec<IpAddr>, SendFailure> {
+    /// The IP addresses of the host.
+    pub async fn look_up(&self, url: &WebhookUrl) -> Result<Vec<IpAddr>, SendFailure> {
         match url.host() {
             Host::Address(address) => Ok(vec![*address]),
             Host::Name(name) => self.lookups.find(name).await.ok_or(SendFailure::Dns),

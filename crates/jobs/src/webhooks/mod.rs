@@ -10,6 +10,7 @@
 //! | `fault_point` | where a sandbox stands around every attempt |
 //! | `client` | one attempt |
 //! | `connect` | connections, only to judged addresses |
+//! | `probe` | connection tests, step by step |
 //! | `pool` | idle connections between attempts |
 //! | `metrics` | counters of attempts |
 
@@ -19,6 +20,7 @@ mod context;
 mod fault_point;
 mod metrics;
 mod pool;
+mod probe;
 mod sender;
 mod settler;
 mod worker;
@@ -27,6 +29,7 @@ pub use client::{ATTEMPT_MAX, Answer, Client, ClientConfig, Outgoing};
 pub use connect::{ANSWER_BYTES_MAX, BEGINNING_BYTES_MAX, Resolver, system_resolver};
 pub use fault_point::{AttemptFault, FaultPoint, LATE_MAX, OLD_TIMESTAMP_MS, SentAttempt};
 pub use metrics::{DELAY_BOUNDS_MS, WebhookMetrics};
+pub use probe::{ConnectionProber, TEST_PAUSE};
 pub use sender::{POLL_EVERY, Sender};
 pub use settler::Settler;
 pub use worker::PER_WEBHOOK_MAX;

@@ -1,5 +1,6 @@
 //! Webhooks, their messages and listeners.
 
+pub mod connection_tests;
 pub mod deliveries;
 pub(crate) mod delivery_queue;
 pub mod listeners;

@@ -26,6 +26,8 @@ pub(crate) enum AppTab {
     Usage,
     /// Where it is told of claims, and what it was told.
     Webhook,
+    /// Whether its addresses are reached.
+    Connection,
     /// Disable, hand over, delete.
     Manage,
 }
@@ -39,6 +41,7 @@ const TABS: [(AppTab, &str, &str, &str, MemberRole); 8] = [
     (AppTab::Sessions, "/sessions", "세션", "Sessions", MemberRole::Viewer),
     (AppTab::Usage, "/usage", "사용량", "Usage", MemberRole::Viewer),
     (AppTab::Webhook, "/webhook", "웹훅", "Webhook", MemberRole::Viewer),
+    (AppTab::Connection, "/connection", "연결 시험", "Connection test", MemberRole::Developer),
     (AppTab::Manage, "/manage", "관리", "Manage", MemberRole::Developer),
 ];
 

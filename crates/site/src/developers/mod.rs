@@ -6,6 +6,9 @@
 
 mod access;
 mod close_words;
+mod connection;
+mod connection_texts;
+mod connection_words;
 mod deliveries;
 mod delivery;
 mod fate;
@@ -70,6 +73,8 @@ pub(crate) const PATHS: &[(&str, &str)] = &[
     (DELIVERIES, "POST"),
     (DELIVERY, "GET"),
     (DELIVERY, "POST"),
+    (CONNECTION, "GET"),
+    (CONNECTION, "POST"),
     (MANAGE, "GET"),
     (DISABLED, "POST"),
     (OWNER, "POST"),
@@ -111,6 +116,7 @@ pub(crate) fn routes() -> Router<Web> {
         .route(WEBHOOK_SECRET, post(webhook_secrets::change))
         .route(DELIVERIES, get(deliveries::list).post(deliveries::resend))
         .route(DELIVERY, get(delivery::show).post(delivery::resend))
+        .route(CONNECTION, get(connection::show).post(connection::run))
         .route(MANAGE, get(fate::show))
         .route(DISABLED, post(fate::switch))
         .route(OWNER, post(fate::hand_over))

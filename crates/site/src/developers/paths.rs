@@ -26,6 +26,8 @@ pub(super) const WEBHOOK_SECRETS: &str = "/developers/applications/{clientId}/we
 pub(super) const WEBHOOK_SECRET: &str = "/developers/applications/{clientId}/webhook/secrets/{secretId}";
 pub(super) const DELIVERIES: &str = "/developers/applications/{clientId}/webhook/deliveries";
 pub(super) const DELIVERY: &str = "/developers/applications/{clientId}/webhook/deliveries/{messageId}";
+/// The connection test.
+pub(super) const CONNECTION: &str = "/developers/applications/{clientId}/connection";
 pub(super) const MANAGE: &str = "/developers/applications/{clientId}/manage";
 pub(super) const DISABLED: &str = "/developers/applications/{clientId}/disabled";
 pub(super) const OWNER: &str = "/developers/applications/{clientId}/owner";

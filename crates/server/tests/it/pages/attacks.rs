@@ -92,6 +92,8 @@ const TABLE: &[(&str, &str, Reader)] = &[
     ("POST", "/developers/applications/{clientId}/webhook/deliveries", Owner),
     ("GET", "/developers/applications/{clientId}/webhook/deliveries/{messageId}", Owner),
     ("POST", "/developers/applications/{clientId}/webhook/deliveries/{messageId}", Owner),
+    ("GET", "/developers/applications/{clientId}/connection", Owner),
+    ("POST", "/developers/applications/{clientId}/connection", Owner),
     ("GET", "/developers/applications/{clientId}/manage", Owner),
     ("POST", "/developers/applications/{clientId}/disabled", Owner),
     ("POST", "/developers/applications/{clientId}/owner", Owner),

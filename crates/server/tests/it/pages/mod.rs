@@ -6,6 +6,7 @@ mod attacks;
 mod brand;
 mod browser_sessions;
 mod connected_apps;
+mod developer_connection;
 mod developer_find;
 mod developer_sessions;
 mod developer_usage;
