@@ -33,7 +33,7 @@ pub(crate) enum AppTab {
 }
 
 /// Each tab: the end of its path, its words, and the role that sees it.
-const TABS: [(AppTab, &str, &str, &str, MemberRole); 8] = [
+const TABS: [(AppTab, &str, &str, &str, MemberRole); 9] = [
     (AppTab::Overview, "", "개요", "Overview", MemberRole::Viewer),
     (AppTab::Settings, "/settings", "설정", "Settings", MemberRole::Developer),
     (AppTab::Scopes, "/scopes", "권한", "Scopes", MemberRole::Developer),
