@@ -57,7 +57,8 @@ impl TlsProblem {
             CertificateError::NotValidForNameContext { presented, .. } => {
                 Self::OtherName(presented.iter().map(|name| plain_name(name)).collect())
             }
-            CertificateError::UnknownIssuer => Self::Untrusted,
+            // Another authority with the name of a trusted one has signed it.
+            CertificateError::UnknownIssuer | CertificateError::BadSignature => Self::Untrusted,
             _ => Self::Other,
         }
     }
