@@ -129,8 +129,8 @@ pub enum Command {
     /// Runs scenarios: timelines of triggers, clock moves, faults and expectations in the sandbox that runs.
     #[command(subcommand)]
     Scenario(ScenarioCommand),
-    /// Runs your bot in sandboxes of its own, lets happen what hurts, and judges what the bot does. With --deep:
-    /// examines the store of an operator.
+    /// Runs your bot in sandboxes of its own, lets happen what hurts, and judges what the bot does. With
+    /// --deep: examines the store of an operator.
     ///
     /// Each check starts a fresh sandbox and the command. Reports say what the bot did, and what to change.
     #[command(after_help = doctor::help())]

@@ -1,5 +1,5 @@
-//! Connection tests: the steps of one request to an address, each with its result and its time. A test uses the
-//! connector of the sender, so it connects only to judged addresses.
+//! Connection tests: the steps of one request to an address, each with its result and its time. A test uses
+//! the connector of the sender, so it connects only to judged addresses.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

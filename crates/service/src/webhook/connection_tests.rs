@@ -28,13 +28,13 @@ pub trait Prober: fmt::Debug + Send + Sync {
 }
 
 impl Service {
-    /// The target that tests the webhook of an application: a good test message, and one with a wrong signature.
-    /// Neither is in the outbox. `None` where the webhook has no address, or its secret was sealed with another
-    /// service key.
+    /// The target that tests the webhook of an application: a good test message, and one with a wrong
+    /// signature. Neither is in the outbox. `None` where the webhook has no address, or its secret was sealed
+    /// with another service key.
     ///
     /// # Errors
-    /// [`NotFound`](domain::Refusal::NotFound) when the application has no webhook; `Invalid` when its address is
-    /// not allowed any more.
+    /// [`NotFound`](domain::Refusal::NotFound) when the application has no webhook; `Invalid` when its address
+    /// is not allowed any more.
     pub async fn webhook_probe(&self, client_id: &ClientId) -> Result<Option<ProbeTarget>, Error> {
         let (client, now) = (client_id.clone(), self.now());
         let (webhook, sealed) = self

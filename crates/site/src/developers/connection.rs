@@ -1,4 +1,4 @@
-//! `/developers/applications/{clientId}/connection`: a test of the connections that an application depends on.
+//! `/developers/applications/{clientId}/connection`: a test of the connections that an application needs.
 
 use std::sync::Arc;
 

@@ -262,6 +262,7 @@ pub const VOLATILE: &[&str] = &[
     "lastCharacters",
     "link",
     "messageId",
+    "messageTime",
     "next",
     "nodeId",
     "operatorKey",
