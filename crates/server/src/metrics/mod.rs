@@ -6,6 +6,7 @@
 //! A new figure is a row in `families` and a line in one of the functions below. A new source of figures,
 //! like the bus, is another function. `docs/metrics.md` is generated from the rows.
 
+pub mod alerts;
 pub mod families;
 mod process;
 pub mod text;

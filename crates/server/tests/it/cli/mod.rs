@@ -1,5 +1,6 @@
 //! The program: its commands, start and stop.
 
+mod alerts;
 mod backups;
 mod command_line;
 mod deploy;
