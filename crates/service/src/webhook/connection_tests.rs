@@ -33,8 +33,8 @@ impl Service {
     /// with another service key.
     ///
     /// # Errors
-    /// [`NotFound`](domain::Refusal::NotFound) when the application has no webhook; `Invalid` when its address
-    /// is not allowed any more.
+    /// [`NotFound`](domain::Refusal::NotFound) when the application has no webhook; `Invalid` when its
+    /// address is not allowed any more.
     pub async fn webhook_probe(&self, client_id: &ClientId) -> Result<Option<ProbeTarget>, Error> {
         let (client, now) = (client_id.clone(), self.now());
         let (webhook, sealed) = self

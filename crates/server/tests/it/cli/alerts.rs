@@ -1,6 +1,6 @@
 //! The alerts: rules for Prometheus, a page for each alert, and a dashboard of all metrics. All three are
-//! generated from the tables in `server::metrics`: `UPDATE_DOCS=1 cargo test -p server --test it alerts` renews
-//! them. The suite `alerts` of `interop/` loads the rules and the dashboard into a real Prometheus.
+//! generated from the tables in `server::metrics`. `UPDATE_DOCS=1 cargo test -p server --test it alerts`
+//! renews them. The suite `alerts` of `interop/` loads the rules and the dashboard into a real Prometheus.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
