@@ -131,7 +131,7 @@ pub const ALERTS: &[Alert] = &[
         severity: Severity::Page,
         expr: "increase(stagedoor_event_batches_taken_over_total[5m]) > 0",
         hold: "",
-        summary: "{{ $labels.instance }} found committed events that nobody published",
+        summary: "{{ $labels.instance }} found committed events that were not published",
         effect: "The sessions of their channels are closed with `gap` and reconnect.",
         look: &[
             "whether a node crashed or the database restarted in the minutes before: then this is the expected recovery",
