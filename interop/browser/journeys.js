@@ -30,8 +30,10 @@ function callbackServer() {
   });
 }
 
+/** Presses the first button of a part of the page, but not that of the search. */
 async function submit(page, within = 'main') {
-  await Promise.all([page.waitForEvent('load'), page.locator(`${within} button[type=submit]`).first().click()]);
+  const button = page.locator(`${within} form:not([role=search]) button[type=submit]`).or(page.locator(`${within}:is(form) button[type=submit]`));
+  await Promise.all([page.waitForEvent('load'), button.first().click()]);
 }
 
 async function register(page, login) {
