@@ -57,11 +57,11 @@ async function furnish(browser) {
   await page.goto(`${BASE}/developers/register`);
   await page.fill('[name=name]', 'Lighthouse overlay');
   await page.fill('[name=redirectUris]', 'https://overlay.example/callback');
-  await Promise.all([page.waitForEvent('load'), page.locator('main button[type=submit]').first().click()]);
+  await Promise.all([page.waitForEvent('load'), page.locator('main form:not([role=search]) button[type=submit]').first().click()]);
   const own = await page.inputValue('#client-id');
   await page.goto(`${BASE}/developers/applications/${own}/scopes`);
   for (const choice of (await page.locator('[name=scopes]').all()).slice(0, 6)) await choice.check();
-  await Promise.all([page.waitForEvent('load'), page.locator('main button[type=submit]').first().click()]);
+  await Promise.all([page.waitForEvent('load'), page.locator('main form:not([role=search]) button[type=submit]').first().click()]);
   await context.close();
   return own;
 }
