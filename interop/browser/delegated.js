@@ -70,7 +70,7 @@ async function startDelegation() {
     await passProvider(page, 'unused', base, issuer);
     assert.equal(path(page), '/account');
     assert.match(await page.textContent('main'), new RegExp(`${login}@example\\.com`));
-    // The person of another profile is nobody here, and may change the mind at the provider.
+    // A person of another profile has no account here, and may choose another one at the provider.
     const other = await browser.newContext({ locale: 'en-US', ...options });
     const stranger = await other.newPage();
     await stranger.goto(`${base}/account`);

@@ -222,7 +222,7 @@ async function lifeOfAnAccount(browser, options) {
   await context.close();
 }
 
-/** A receiver of webhooks, which answers what it is told. */
+/** A receiver of webhooks with answers that the test sets. */
 function webhookReceiver() {
   const received = [];
   const receiver = { received, status: 503 };

@@ -13,7 +13,7 @@ const { BASE, DESK, PHONE, api, findings, freshPage, picture } = require('./cons
 const { streamer, viewer } = w;
 const START = ['/', '/account', '/account/apps', '/account/sessions', '/developers', '/studio', '/operator', '/docs',
   '/developers/applications/drops/webhook'];
-// An address where nobody listens: the messages to it show failed attempts.
+// An address without a listener: the messages to it show failed attempts.
 const WEBHOOK = { url: 'http://127.0.0.1:9/webhook' };
 // Pages that only forms lead to.
 const FOUND = ['/developers/find?id=0123456789abcdef0123'];

@@ -30,9 +30,9 @@ pub enum TlsFault {
     NotYetValid(Option<Timestamp>),
     /// The certificate is for other names, a few of which are here. They are the peer's texts.
     OtherName(Vec<String>),
-    /// Nobody who is trusted has issued the certificate, or the chain of certificates is not complete.
+    /// No trusted authority has issued the certificate, or the chain of certificates is not complete.
     Untrusted,
-    /// The peer does not speak TLS.
+    /// The peer answered without TLS.
     NotTls,
     /// Anything else.
     Other,

@@ -29,7 +29,7 @@ pub enum TlsProblem {
     OtherName(Vec<String>),
     /// No trusted authority has issued the certificate, or its chain is not complete.
     Untrusted,
-    /// The peer does not speak TLS.
+    /// The peer answered without TLS.
     NotTls,
     /// Anything else.
     Other,

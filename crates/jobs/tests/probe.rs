@@ -149,7 +149,7 @@ async fn an_application_has_one_test_at_a_time_and_a_pause_after_it() {
     desk.hand.advance(TEST_PAUSE);
     let results = start("app").await.expect("not busy");
     assert!(results[0].len() == 2 && results[0].iter().all(Probed::is_accepted));
-    // A test that nobody waits for any more makes room.
+    // A test whose caller is gone makes room.
     drop(start("f"));
     desk.hand.advance(TEST_PAUSE);
     assert!(start("f").await.is_ok());

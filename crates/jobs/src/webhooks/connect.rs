@@ -71,7 +71,7 @@ impl Connector {
         Ok(Connection { http, opened_at: self.clock.monotonic() })
     }
 
-    /// Speaks HTTP over a stream to the host of the address, over TLS if the address says so.
+    /// Opens HTTP over a stream to the host of the address, over TLS if the address says so.
     pub async fn speak(&self, url: &WebhookUrl, stream: TcpStream) -> Result<http_client::Connection, Error> {
         let host = match url.host() {
             Host::Name(name) => name.clone(),

@@ -266,7 +266,7 @@ fn as_line(backup: &Backup) -> String {
 }
 
 /// The exit code of a failure: a database that is not reached is no wrong backup.
-fn failure(error: BackupError) -> CommandFailure {
+pub(super) fn failure(error: BackupError) -> CommandFailure {
     let text = error.to_string();
     match error {
         BackupError::Store { error: StoreError::Unavailable(_), .. } => CommandFailure::Unreachable(text),

@@ -1,13 +1,13 @@
 //! `stagedoor doctor`: the doctor of bots, and with `--deep` that of a store.
 
-use backup::{BackupError, Finding, inspect};
+use backup::{Finding, inspect};
 use clap::Args;
 use commands::CommandFailure;
 use commands::doctor::DoctorOptions;
 use serde_json::json;
 use service::Clock;
-use store::StoreError;
 
+use super::backup::failure;
 use super::store_options::StoreOptions;
 
 /// The heading of the options of `--deep`, in the help.
@@ -36,12 +36,7 @@ pub struct DoctorCommand {
 /// [`CommandFailure`] when a sentence is not true, with the exit code.
 pub async fn examine_store(options: &DoctorCommand) -> Result<(), CommandFailure> {
     let target = options.store.target().map_err(CommandFailure::Usage)?;
-    let findings = inspect(&target, Clock::system().now()).await.map_err(|error| match error {
-        BackupError::Store { error: StoreError::Unavailable(_), .. } => {
-            CommandFailure::Unreachable(error.to_string())
-        }
-        _ => CommandFailure::Failed(error.to_string()),
-    })?;
+    let findings = inspect(&target, Clock::system().now()).await.map_err(failure)?;
     match options.bot.is_json() {
         true => println!("{}", as_json(&findings)),
         false => findings.iter().for_each(|finding| print!("{}", as_text(finding))),

@@ -2,8 +2,8 @@
 //! `docs/adr/0026-chat-messages-share-a-commit.md`). On SQLite the writer of the store does this for all
 //! writes.
 //!
-//! A message waits until a batch has room. A batch takes all messages that wait, so a single caller waits for
-//! nobody, and batches grow with the load. Each message has its own outcome. A batch locks nothing that
+//! A message waits until a batch has room. A batch takes all messages that wait, so a single caller does
+//! not wait, and batches grow with the load. Each message has its own outcome. A batch locks nothing that
 //! another transaction may hold: messages with an idempotency key, and viewers' messages in slow mode, are
 //! posted alone.
 

@@ -16,7 +16,7 @@ use crate::{Error, Service};
 
 impl Service {
     /// Offers an application to the person with a login, for an admin of it. It replaces the offer before.
-    /// The login need not exist: the answer does not tell.
+    /// The login need not exist: the answer is the same.
     ///
     /// # Errors
     /// [`Refusal::NotFound`] when the person is no admin; `Invalid` naming `login`.

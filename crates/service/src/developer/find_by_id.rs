@@ -37,7 +37,7 @@ impl Service {
     /// # Errors
     /// The store fails.
     pub async fn find_by_id(&self, person: &ChannelId, text: &str) -> Result<Option<FoundById>, Error> {
-        // All ids have the same form, so one look tells whether a text may be one.
+        // All ids have the same form, so one check rules most texts out.
         let Ok(client_id) = ClientId::parse("id", text) else { return Ok(None) };
         if self.sees(person, &client_id).await? {
             return Ok(Some(FoundById::Application(client_id)));

@@ -115,7 +115,7 @@ impl UsageCounters {
     /// Drops the counters without requests that no credential in the cache holds.
     pub fn drop_idle(&self) {
         let mut counters = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        // Only this map hands them out, and it is locked. So nobody else can hold them now.
+        // Only this map hands them out, and it is locked. So no other task can hold them now.
         counters.retain(|_, usage| Arc::strong_count(usage) > 1 || !usage.pending().is_empty());
     }
 }

@@ -102,7 +102,7 @@ async fn a_message_that_the_database_refuses_harms_no_other() {
     .await;
 }
 
-/// Holds the place of a message with an uncommitted row, until it is told whether to commit.
+/// Holds the place of a message with an uncommitted row, until the test commits or rolls back.
 async fn hold(store: &Store, channel: &ChannelId) -> (oneshot::Sender<bool>, JoinHandle<()>) {
     let (held, is_held) = oneshot::channel();
     let (end, ended) = oneshot::channel();

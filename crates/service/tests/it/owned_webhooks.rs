@@ -50,7 +50,7 @@ async fn a_test_message_is_signed_like_any_other_and_attempted_once() {
         );
         assert!(shown.body.starts_with(&format!(r#"{{"version":"1","messageId":"{id}","timestamp""#)));
 
-        // Whoever resends it gets the whole schedule.
+        // A message that is sent again gets the whole schedule.
         world.service.resend_delivery(&client, &id).await.unwrap();
         assert!(matches!(attempt_all(&world, TIMEOUT).await[..], [Some(Next::Again(_))]));
         let tests = world.service.test_messages(&client, 9, None).await.unwrap();

@@ -24,7 +24,7 @@ pub(crate) enum AppTab {
     Sessions,
     /// Its requests and quotas.
     Usage,
-    /// Where it is told of claims, and what it was told.
+    /// The webhook and its messages.
     Webhook,
     /// Whether its addresses are reached.
     Connection,

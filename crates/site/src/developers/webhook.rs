@@ -1,4 +1,4 @@
-//! `/developers/applications/{clientId}/webhook`: where an application is told of claims.
+//! `/developers/applications/{clientId}/webhook`: the webhook of an application.
 
 use askama::Template;
 use domain::delivery::DisabledReason;
@@ -35,7 +35,7 @@ struct ShownWebhook {
     receives: bool,
     is_disabled: bool,
     is_disabled_by_operator: bool,
-    /// What its owner was told, and when.
+    /// The notices to its owner, with their times.
     notices: Vec<(&'static str, Moment)>,
 }
 

@@ -18,7 +18,7 @@ async fn count(store: &Store, sql: &'static str) -> i64 {
 const MESSAGES: &str = "SELECT COUNT(*) FROM chat_messages";
 const BATCHES: &str = "SELECT COUNT(*) FROM event_outbox";
 
-/// Appends a message of each sender to a channel, and tells who is the sender of what was written.
+/// Appends a message of each sender to a channel, and gives the senders of the written ones.
 async fn append(
     store: &Store,
     ms: i64,

@@ -311,7 +311,7 @@ fn state(name: &str) -> Result<DeliveryState, Invalid> {
 pub struct DeliveryAnswer {
     /// Its id, the same in every attempt.
     message_id: DeliveryId,
-    /// The claim that it tells of; `null` for a test message.
+    /// The claim that the message is about; `null` for a test message.
     claim_id: Option<ClaimId>,
     /// `WAITING`: it is sent now or later. `DELIVERED`: a 2xx answered. `DEAD`: it was given up.
     #[schemars(extend("enum" = DeliveryState::NAMES))]

@@ -68,7 +68,7 @@ async fn a_receiver_that_accepts_a_wrong_signature_is_found() {
         receiver.usually(Reply::Close);
         assert!(part(&browser.submit(&test).await, "웹훅").contains("응답 중에 연결이 끊김"));
 
-        // Those who may not are told nothing, and a form needs its proof.
+        // A person without the role gets 404, and a form needs its proof.
         assert_eq!(browser.submit(&test.clone().without("csrf")).await.response.status, 400);
         let mut reader = signed_in(&world, &viewer).await;
         let request = Request::get(CONNECTION).header("Accept", "text/html");
