@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use rustls::CertificateError;
 use rustls::crypto::ring;
-use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 pub use rustls::RootCertStore;
+pub use tls_files::{system_certificates, system_roots};
 
 /// The TLS library refused its own defaults.
 #[derive(Debug, thiserror::Error)]
@@ -67,19 +68,6 @@ impl TlsProblem {
 /// The name in `DnsName("a.example")`, or the text as it is.
 fn plain_name(presented: &str) -> String {
     presented.split('"').nth(1).unwrap_or(presented).to_owned()
-}
-
-/// The certificate authorities that the system trusts, or those of `SSL_CERT_FILE` and `SSL_CERT_DIR`. Reads
-/// files.
-pub fn system_roots() -> RootCertStore {
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(system_certificates());
-    roots
-}
-
-/// The certificates of the same authorities.
-pub fn system_certificates() -> Vec<CertificateDer<'static>> {
-    rustls_native_certs::load_native_certs().certs
 }
 
 /// TLS for HTTP/1.1 to peers with a certificate of trusted authorities. Cheap to clone.

@@ -34,7 +34,8 @@ pub enum Target {
     },
     /// A PostgreSQL server, shared by many nodes.
     Postgres {
-        /// `postgres://user:password@host:port/database`.
+        /// `postgres://user:password@host:port/database`, and TLS by the parameters `sslmode`, `sslrootcert`,
+        /// `sslcert` and `sslkey`.
         url: DatabaseUrl,
     },
 }

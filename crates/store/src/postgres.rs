@@ -3,6 +3,7 @@
 pub(crate) mod connection;
 pub(crate) mod connector;
 mod read_pool;
+mod tls;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use crate::tx::{Link, Tx};
 use crate::work::{Closure, run};
 use crate::{DatabaseUrl, Options, Stats, StoreError};
 use connection::{Lease, PostgresConnection};
-use connector::{Connector, Deadlines};
+use connector::{Connector, Deadlines, Endpoint};
 use read_pool::ReadPool;
 
 /// The longest [`Postgres::close`] waits for accepted work.
@@ -46,11 +47,12 @@ pub(crate) struct Postgres {
 impl Postgres {
     pub async fn open(url: &DatabaseUrl, options: Options) -> Result<Self, StoreError> {
         let deadlines = Deadlines::within(options.deadline);
-        let config = connector::parse(url, deadlines)?;
-        connector::prepare_database(&config, options.migrations, deadlines).await?;
+        let endpoint = connector::parse(url, deadlines)?;
+        connector::prepare_database(&endpoint, options.migrations, deadlines).await?;
         // The driver knows whether a connection is closed. Asking the server would cost a round trip.
         let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
-        let connector = Connector::for_writing(deadlines);
+        let Endpoint { config, tls } = endpoint;
+        let connector = Connector::for_writing(deadlines, tls.clone());
         let pool = Pool::builder(Manager::from_connect(config.clone(), connector, recycling))
             .max_size(options.postgres_connections.max(1))
             .wait_timeout(Some(deadlines.acquire))
@@ -62,7 +64,11 @@ impl Postgres {
             u32::try_from(options.queue_cap).unwrap_or(u32::MAX).min(Semaphore::MAX_PERMITS as u32);
         Ok(Self {
             pool,
-            read_pool: ReadPool::new(config, options.postgres_read_connections.max(1), deadlines),
+            read_pool: ReadPool::new(
+                Endpoint { config, tls },
+                options.postgres_read_connections.max(1),
+                deadlines,
+            ),
             transactions: Semaphore::new(queue_cap as usize),
             lookups: Semaphore::new(queue_cap as usize),
             queue_cap,

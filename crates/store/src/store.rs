@@ -33,8 +33,9 @@ impl fmt::Debug for Store {
 impl Store {
     /// Opens the store and brings its schema up to date.
     ///
-    /// Fails with [`StoreError::Open`] if another process has the SQLite file, the PostgreSQL URL asks for
-    /// TLS, the database is not UTF-8, or its schema is newer than, or other than, this program's.
+    /// Fails with [`StoreError::Open`] if another process has the SQLite file, the PostgreSQL URL or a file
+    /// that it names is wrong, the database is not UTF-8, or its schema is newer than, or other than, this
+    /// program's.
     pub async fn open(target: Target, options: Options) -> Result<Self, StoreError> {
         Ok(Self(match target {
             Target::Sqlite { path } => Engine::Sqlite(Arc::new(Sqlite::open(path, options).await?)),

@@ -16,6 +16,7 @@
 
 mod engines;
 mod running;
+mod server;
 mod wire;
 
 pub use engines::{
@@ -23,4 +24,5 @@ pub use engines::{
     sqlite,
 };
 pub use running::while_running;
+pub use server::PostgresServer;
 pub use wire::{Network, Wire};

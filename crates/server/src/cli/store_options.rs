@@ -49,7 +49,9 @@ impl StoreOptions {
 pub(super) fn database_url(given: Option<&str>) -> Result<Option<DatabaseUrl>, String> {
     match secret("STAGEDOOR_DATABASE_URL", given)? {
         Some(url) if url.starts_with("postgres://") || url.starts_with("postgresql://") => {
-            Ok(Some(DatabaseUrl::from(url)))
+            let url = DatabaseUrl::from(url);
+            url.check().map_err(|error| format!("--database-url: {error}"))?;
+            Ok(Some(url))
         }
         Some(_) => Err("--database-url must begin with postgres://".to_owned()),
         None => Ok(None),

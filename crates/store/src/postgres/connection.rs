@@ -13,6 +13,9 @@ use tokio_postgres::{Error, Statement};
 
 use crate::{Contention, Row, StoreError, Value};
 
+/// The driver's words for a server that answers without TLS.
+const NO_TLS: &str = "server does not support TLS";
+
 /// The connection of a transaction or of a look-up.
 pub(crate) enum PostgresConnection {
     /// A connection of the pool, with a running transaction.
@@ -420,7 +423,7 @@ pub(crate) fn failure(error: &Error, sql: &'static str) -> StoreError {
         SqlState::DATA_CORRUPTED | SqlState::INDEX_CORRUPTED => {
             StoreError::Corrupt(format!("SQLSTATE {}", code.code()))
         }
-        _ if is_outage(code) => StoreError::Unavailable(format!("SQLSTATE {}", code.code())),
+        _ if is_outage(code) => StoreError::Unavailable(outage(code)),
         _ => StoreError::Statement { code: code.code().to_owned(), message: String::new(), sql },
     }
 }
@@ -431,11 +434,38 @@ fn is_outage(code: &SqlState) -> bool {
     ["08", "28", "3D", "53", "57", "58"].iter().any(|class| code.code().starts_with(class))
 }
 
+/// The text of an outage: the code, and for a refused connection its cause and remedy.
+fn outage(code: &SqlState) -> String {
+    let remedy = match *code {
+        SqlState::INVALID_PASSWORD => ": the server refuses the user or the password",
+        SqlState::INVALID_AUTHORIZATION_SPECIFICATION => {
+            ": the server's pg_hba.conf has no line for this user, host and database, or its line wants TLS or a \
+             client certificate (sslmode, sslcert and sslkey in the URL)"
+        }
+        SqlState::INVALID_CATALOG_NAME => ": the database does not exist",
+        SqlState::TOO_MANY_CONNECTIONS => ": the server's max_connections are used up",
+        SqlState::CANNOT_CONNECT_NOW => ": the server is starting or stopping",
+        _ => "",
+    };
+    format!("SQLSTATE {}{remedy}", code.code())
+}
+
 /// The error of an unreachable server. The driver's message contains no value. The operating system's error
 /// names the problem of the network.
 fn unreachable_server(error: &Error) -> StoreError {
-    let cause = error.source().and_then(|cause| cause.downcast_ref::<std::io::Error>());
+    if let Some(meaning) = error.source().and_then(tls_files::meaning) {
+        return StoreError::Unavailable(meaning);
+    }
+    let cause = error.source();
+    if cause.is_some_and(|cause| cause.to_string() == NO_TLS) {
+        return StoreError::Unavailable(
+            "the server does not support TLS: set ssl=on there, or use sslmode=prefer or disable".to_owned(),
+        );
+    }
+    let cause = cause.and_then(|cause| cause.downcast_ref::<std::io::Error>());
     StoreError::Unavailable(match cause {
+        // The text is of this program: a file that cannot be read.
+        Some(cause) if cause.kind() == std::io::ErrorKind::Other => format!("{error}: {cause}"),
         Some(cause) => format!("{error}: {}", cause.kind()),
         None => error.to_string(),
     })

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use deadpool_postgres::Connect;
 use tokio::task::JoinHandle;
-use tokio_postgres::config::SslMode;
-use tokio_postgres::{Client, Config, Error, NoTls};
+use tokio_postgres::tls::TlsStream;
+use tokio_postgres::{Client, Config, Connection, Error, NoTls, Socket};
 
 use super::connection::failure;
+use super::tls::{self, Tls};
 use crate::migrate::{self, Applied, Migration};
 use crate::{DEADLINE, DatabaseUrl, StoreError};
 
@@ -89,10 +90,19 @@ END $$";
 /// Opens connections with the settings of a session.
 pub(super) struct Connector {
     session: String,
+    tls: Option<Tls>,
+}
+
+/// The server of a URL.
+#[derive(Clone)]
+pub(super) struct Endpoint {
+    pub config: Config,
+    /// How TLS is spoken, if it is.
+    pub tls: Option<Tls>,
 }
 
 impl Connector {
-    pub fn for_writing(deadlines: Deadlines) -> Self {
+    pub fn for_writing(deadlines: Deadlines, tls: Option<Tls>) -> Self {
         // An answer follows the sync, so `off` is overridden. A stricter setting of the server stays. A
         // statement whose BEGIN failed must not commit alone, so every BEGIN of a write says READ WRITE.
         Self {
@@ -106,20 +116,22 @@ impl Connector {
                 lock = deadlines.lock.as_millis(),
                 idle = deadlines.idle.as_millis(),
             ),
+            tls,
         }
     }
 
-    pub fn for_reading(deadlines: Deadlines) -> Self {
+    pub fn for_reading(deadlines: Deadlines, tls: Option<Tls>) -> Self {
         Self {
             session: format!(
                 "SET statement_timeout = {}; SET default_transaction_read_only = on",
                 deadlines.statement.as_millis()
             ),
+            tls,
         }
     }
 
     pub async fn open(&self, config: &Config) -> Result<(Client, JoinHandle<()>), Error> {
-        let (client, task) = connect(config).await?;
+        let (client, task) = connect(config, self.tls.as_ref()).await?;
         client.batch_execute(&self.session).await.inspect_err(|_| task.abort())?;
         Ok((client, task))
     }
@@ -135,14 +147,24 @@ impl Connect for Connector {
     }
 }
 
-async fn connect(config: &Config) -> Result<(Client, JoinHandle<()>), Error> {
-    let (client, connection) = config.connect(NoTls).await?;
+async fn connect(config: &Config, tls: Option<&Tls>) -> Result<(Client, JoinHandle<()>), Error> {
+    match tls {
+        Some(tls) => config.connect(tls.clone()).await.map(run),
+        None => config.connect(NoTls).await.map(run),
+    }
+}
+
+/// Runs a connection until it ends.
+fn run<S>((client, connection): (Client, Connection<Socket, S>)) -> (Client, JoinHandle<()>)
+where
+    S: TlsStream + Unpin + Send + 'static,
+{
     let task = tokio::spawn(async move {
         if let Err(error) = connection.await {
             tracing::debug!(%error, "a PostgreSQL connection ended");
         }
     });
-    Ok((client, task))
+    (client, task)
 }
 
 /// The table that a copy into this schema keeps until it is complete: see `transfer`.
@@ -151,8 +173,8 @@ pub(crate) const TRANSFER_PROGRESS: &str = "transfer_progress";
 /// Connects without time-outs for statements, for work that is not a request.
 pub(crate) async fn connect_alone(url: &DatabaseUrl) -> Result<(Client, JoinHandle<()>), StoreError> {
     let deadlines = Deadlines::within(DEADLINE);
-    let config = parse(url, deadlines)?;
-    let connected = tokio::time::timeout(deadlines.connect, connect(&config)).await;
+    let Endpoint { config, tls } = parse(url, deadlines)?;
+    let connected = tokio::time::timeout(deadlines.connect, connect(&config, tls.as_ref())).await;
     connected
         .map_err(|_| StoreError::Unavailable("the server does not answer".to_owned()))?
         .map_err(|error| failure(&error, ""))
@@ -178,39 +200,38 @@ async fn check_complete(client: &Client) -> Result<(), StoreError> {
     }
 }
 
-/// Parses the URL. Errors show nothing of it.
-pub(super) fn parse(url: &DatabaseUrl, deadlines: Deadlines) -> Result<Config, StoreError> {
-    const NO_TLS: &str =
-        "TLS to PostgreSQL is not supported: use sslmode=disable or prefer, over a trusted network";
-    if ["sslmode=verify-ca", "sslmode=verify-full"].iter().any(|mode| url.expose().contains(mode)) {
-        return Err(StoreError::Open(NO_TLS.to_owned()));
-    }
-    let mut config: Config = url.expose().parse().map_err(|_| {
-        StoreError::Open("the PostgreSQL URL is not postgres://user:password@host:port/database".to_owned())
-    })?;
-    if config.get_ssl_mode() == SslMode::Require {
-        return Err(StoreError::Open(NO_TLS.to_owned()));
-    }
+/// Parses the URL, and reads the files that it names. Errors show nothing secret of it.
+pub(super) fn parse(url: &DatabaseUrl, deadlines: Deadlines) -> Result<Endpoint, StoreError> {
+    let (mut config, tls) = tls::configure(url.expose()).map_err(StoreError::Open)?;
     if config.get_application_name().is_none() {
         config.application_name("stagedoor");
     }
     config
-        .ssl_mode(SslMode::Disable)
         .connect_timeout(deadlines.connect)
         .tcp_user_timeout(deadlines.connect)
         .keepalives_idle(KEEPALIVE_IDLE)
         .keepalives_interval(deadlines.connect)
         .keepalives_retries(1);
-    Ok(config)
+    Ok(Endpoint { config, tls })
+}
+
+impl DatabaseUrl {
+    /// Checks the URL, and reads the files that it names.
+    ///
+    /// # Errors
+    /// A sentence for the operator that shows nothing secret of the URL.
+    pub fn check(&self) -> Result<(), StoreError> {
+        parse(self, Deadlines::within(DEADLINE)).map(drop)
+    }
 }
 
 /// Checks the encoding and migrates the schema, on a connection of its own without a statement timeout.
 pub(super) async fn prepare_database(
-    config: &Config,
+    Endpoint { config, tls }: &Endpoint,
     known: &'static [Migration],
     deadlines: Deadlines,
 ) -> Result<(), StoreError> {
-    let connected = tokio::time::timeout(deadlines.connect, connect(config)).await;
+    let connected = tokio::time::timeout(deadlines.connect, connect(config, tls.as_ref())).await;
     let (client, task) = connected
         .map_err(|_| StoreError::Unavailable("the server does not answer".to_owned()))?
         .map_err(|error| failure(&error, ""))?;

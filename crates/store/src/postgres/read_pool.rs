@@ -9,7 +9,7 @@ use tokio::sync::Mutex;
 use tokio_postgres::Config;
 
 use super::connection::{SharedClient, failure};
-use super::connector::{Connector, Deadlines};
+use super::connector::{Connector, Deadlines, Endpoint};
 use crate::StoreError;
 
 /// The shared connections, opened when they are first used.
@@ -29,10 +29,11 @@ struct PooledReader {
 
 impl ReadPool {
     /// A pool without open connections.
-    pub fn new(config: Config, count: usize, deadlines: Deadlines) -> Self {
+    pub fn new(endpoint: Endpoint, count: usize, deadlines: Deadlines) -> Self {
+        let Endpoint { config, tls } = endpoint;
         let closed = || PooledReader { client: Mutex::default(), load: AtomicUsize::new(0) };
         let connections = std::iter::repeat_with(closed).take(count).collect();
-        Self { connections, config, connector: Connector::for_reading(deadlines), deadlines }
+        Self { connections, config, connector: Connector::for_reading(deadlines, tls), deadlines }
     }
 
     /// Counts a look-up on the connection with the fewest look-ups. The server answers the look-ups of a

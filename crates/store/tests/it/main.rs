@@ -12,6 +12,7 @@ mod full_disk;
 mod migrations;
 mod opening;
 mod outages;
+mod tls;
 mod transactions;
 mod values;
 

@@ -75,10 +75,10 @@ async fn a_missing_folder_and_a_foreign_file_are_refused() {
 }
 
 #[tokio::test]
-async fn tls_to_postgres_is_refused_clearly_and_no_refusal_shows_the_url() {
+async fn no_refusal_of_a_url_shows_it() {
     for (url, word) in [
-        ("postgres://u:hunter2@127.0.0.1/d?sslmode=require", "TLS"),
-        ("postgres://u:hunter2@127.0.0.1/d?sslmode=verify-full", "TLS"),
+        ("postgres://u:hunter2@127.0.0.1/d?sslmode=allow", "sslmode"),
+        ("postgres://u:hunter2@127.0.0.1/d?sslmode=verify-ca", "sslrootcert"),
         ("postgres://u:hunter2@127.0.0.1:port/d", "postgres://"),
         ("u:hunter2", "postgres://"),
     ] {

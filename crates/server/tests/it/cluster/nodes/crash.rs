@@ -2,8 +2,6 @@
 //! open.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
@@ -11,10 +9,9 @@ use std::time::Duration;
 use bus::testing::NatsServer;
 use serde_json::json;
 use server::{BusSettings, Environment, Node, Settings, StoreSettings};
+use store::testing::PostgresServer;
 use store::{Store, Target};
-use tempfile::TempDir;
 use testkit::{Api, Connection, Network, Request, Wire, World, patiently, settings_on};
-use tokio::process::{Child, Command};
 use tokio::task::JoinSet;
 
 use super::bus::until;
@@ -28,97 +25,11 @@ const CHANNELS: usize = 5;
 const LOAD: Duration = Duration::from_millis(600);
 /// How long before the crash answers are withheld, so that some commits have no answer.
 const UNANSWERED: Duration = Duration::from_millis(50);
-const PASSWORD: &str = "crash";
-/// The environment variable with the folder of PostgreSQL's programs, to test another version than the
-/// installed one.
-const PROGRAMS: &str = "STAGEDOOR_TEST_POSTGRES_BIN";
-/// The user that runs PostgreSQL if root runs the tests, because PostgreSQL refuses root.
-const UNPRIVILEGED: &str = "nobody";
-
-/// A separate PostgreSQL server for this test.
-struct Postgres {
-    folder: TempDir,
-    port: u16,
-    process: Option<Child>,
+fn target(postgres: &PostgresServer) -> Target {
+    Target::Postgres { url: postgres.url().into() }
 }
 
-impl Postgres {
-    async fn start() -> Self {
-        let folder = TempDir::with_prefix("crash").expect("a folder");
-        let port = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-        let port = port.local_addr().expect("an address").port();
-        std::fs::write(folder.path().join("password"), PASSWORD).expect("a file");
-        if is_root() {
-            let owner = ["--recursive", UNPRIVILEGED, folder.path().to_str().expect("a path")];
-            assert!(Command::new("chown").args(owner).status().await.expect("chown").success());
-        }
-        let mut server = Self { folder, port, process: None };
-        let mut initdb = server.program("initdb");
-        initdb.args(["--username", "postgres", "--auth", "scram-sha-256", "--encoding", "UTF8"]);
-        initdb
-            .args(["--locale", "C.UTF-8", "--no-sync", "--pwfile"])
-            .arg(server.folder.path().join("password"));
-        assert!(initdb.status().await.expect("initdb runs").success());
-        server.restart();
-        server
-    }
-
-    fn restart(&mut self) {
-        let mut command = self.program("postgres");
-        let port = format!("port={}", self.port);
-        command.args(["-c", "listen_addresses=127.0.0.1", "-c", &port, "-c", "unix_socket_directories="]);
-        self.process = Some(command.args(["-c", "fsync=off"]).kill_on_drop(true).spawn().expect("it starts"));
-    }
-
-    /// Kills every process of the server at once, as a crash does.
-    async fn crash(&mut self) {
-        let mut stop = self.program("pg_ctl");
-        assert!(stop.args(["stop", "--mode", "immediate"]).status().await.expect("pg_ctl").success());
-        if let Some(mut process) = self.process.take() {
-            process.wait().await.expect("it ends");
-        }
-    }
-
-    fn program(&self, name: &str) -> Command {
-        let path = programs().join(name);
-        let mut command = if is_root() {
-            let mut command = Command::new("runuser");
-            command.args(["-u", UNPRIVILEGED, "--"]).arg(path);
-            command
-        } else {
-            Command::new(path)
-        };
-        command.arg("-D").arg(self.folder.path().join("data")).current_dir("/");
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        command
-    }
-
-    fn target(&self) -> Target {
-        Target::Postgres { url: self.url().into() }
-    }
-
-    fn url(&self) -> String {
-        format!("postgres://postgres:{PASSWORD}@127.0.0.1:{}/postgres", self.port)
-    }
-}
-
-fn is_root() -> bool {
-    std::fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0)
-}
-
-/// The folder of PostgreSQL's programs: that of [`PROGRAMS`], or Debian's newest.
-fn programs() -> PathBuf {
-    if let Some(named) = std::env::var_os(PROGRAMS) {
-        return named.into();
-    }
-    let versions = std::fs::read_dir("/usr/lib/postgresql").expect("PostgreSQL is installed");
-    let bins = versions.filter_map(|version| Some(version.ok()?.path().join("bin")));
-    let mut bins: Vec<_> = bins.filter(|bin| Path::new(&bin.join("postgres")).exists()).collect();
-    bins.sort();
-    bins.pop().expect("a server")
-}
-
-async fn start_node(postgres: &Postgres, wire: &Wire, nats: &NatsServer) -> (Node, Api) {
+async fn start_node(postgres: &PostgresServer, wire: &Wire, nats: &NatsServer) -> (Node, Api) {
     let settings = Settings {
         store: StoreSettings::Postgres { url: wire.url().into() },
         store_deadline: store::DEADLINE,
@@ -126,7 +37,7 @@ async fn start_node(postgres: &Postgres, wire: &Wire, nats: &NatsServer) -> (Nod
             address: bus::Address::parse(&nats.url()).expect("an address"),
             prefix: bus::Prefix::default(),
         },
-        ..settings_on(&postgres.target())
+        ..settings_on(&target(postgres))
     };
     let node = Node::start(settings, Environment::system()).await.expect("a node starts");
     let api = Api::new(node.base_url(), World::OPERATOR_KEY);
@@ -152,18 +63,19 @@ async fn post(node: std::net::SocketAddr, at: usize, channel: usize, is_enough: 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_database_that_crashes_while_nodes_publish_leaves_no_silent_gap() {
-    let mut postgres = Postgres::start().await;
+    let mut postgres = PostgresServer::create().await;
+    postgres.start(&[]);
     let nats = NatsServer::start().await;
     let store = patiently("the database answers", async {
         loop {
-            if let Ok(store) = Store::open(postgres.target(), store::Options::default()).await {
+            if let Ok(store) = Store::open(target(&postgres), store::Options::default()).await {
                 return store;
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     })
     .await;
-    let wire = Wire::of_url(&postgres.url(), &format!("127.0.0.1:{}", postgres.port)).await;
+    let wire = Wire::of_url(&postgres.url(), &format!("127.0.0.1:{}", postgres.port())).await;
     let nodes = [start_node(&postgres, &wire, &nats).await, start_node(&postgres, &wire, &nats).await];
     let mut listeners = Vec::new();
     for (at, (_, api)) in nodes.iter().enumerate() {
@@ -189,10 +101,10 @@ async fn a_database_that_crashes_while_nodes_publish_leaves_no_silent_gap() {
         tokio::time::sleep(LOAD).await;
         wire.set(Network::LosesCommits);
         tokio::time::sleep(UNANSWERED).await;
-        postgres.crash().await;
+        postgres.stop("immediate").await;
         is_enough.store(true, SeqCst);
         wire.set(Network::Up);
-        postgres.restart();
+        postgres.start(&[]);
         while callers.join_next().await.is_some() {}
     }
     let sql = "SELECT COUNT(*) FROM event_outbox WHERE taken_over_at IS NULL";
@@ -223,5 +135,5 @@ async fn a_database_that_crashes_while_nodes_publish_leaves_no_silent_gap() {
         node.stop().await;
     }
     store.close().await;
-    postgres.crash().await;
+    postgres.stop("immediate").await;
 }
