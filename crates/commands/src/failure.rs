@@ -14,7 +14,7 @@ pub enum CommandFailure {
     Usage(String),
     /// No server was reached. Exit code 3.
     Unreachable(String),
-    /// The command of `stagedoor run` ended with this exit code. It said itself why.
+    /// The exit code. It was said before why: by the command of `stagedoor run`, or in the log.
     Ended(u8),
     /// A program cannot be started. Exit codes 126 and 127, as a shell's.
     NotStarted {
@@ -28,11 +28,16 @@ pub enum CommandFailure {
 impl CommandFailure {
     /// The exit code of the program.
     pub fn exit_code(&self) -> ExitCode {
+        ExitCode::from(self.code())
+    }
+
+    /// The number of the exit code.
+    pub fn code(&self) -> u8 {
         match self {
-            Self::Failed(_) => ExitCode::from(1),
-            Self::Usage(_) => ExitCode::from(2),
-            Self::Unreachable(_) => ExitCode::from(3),
-            Self::Ended(code) | Self::NotStarted { code, .. } => ExitCode::from(*code),
+            Self::Failed(_) => 1,
+            Self::Usage(_) => 2,
+            Self::Unreachable(_) => 3,
+            Self::Ended(code) | Self::NotStarted { code, .. } => *code,
         }
     }
 }

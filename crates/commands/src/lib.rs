@@ -65,5 +65,5 @@ pub mod webhook_listen;
 pub mod world;
 
 pub use failure::CommandFailure;
-pub use secrets::secret;
+pub use secrets::{secret, secret_file};
 pub use target::TargetOptions;

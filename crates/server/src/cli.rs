@@ -3,6 +3,7 @@
 
 mod backup;
 mod brand;
+mod check_config;
 mod common;
 mod deep;
 mod listen_address;
@@ -46,7 +47,8 @@ use crate::tls::TlsOptions;
 use common::{NETWORKING, check_base};
 
 pub use backup::{BackupOptions, MigrateOptions, RestoreOptions, run_backup, run_migrate, run_restore};
-pub use common::{CommonOptions, LanguageOption, ProfileOption};
+pub use check_config::{CheckConfigOptions, check_config};
+pub use common::{CommonOptions, LanguageOption, LogFormatOption, ProfileOption};
 pub use deep::{DoctorCommand, examine_store};
 pub use serve::{RegistrationOption, RoleOption, ServeOptions, ZoneOption};
 pub use upstream_options::{
@@ -93,8 +95,13 @@ pub enum Command {
     /// less than 10 seconds.
     #[command(after_help = serve::EXAMPLES)]
     Serve(ServeOptions),
-    /// Checks the configuration of `serve`, shows it without its secrets, and ends.
-    CheckConfig(ServeOptions),
+    /// Checks the configuration of `serve`, shows each option with its source, and ends.
+    ///
+    /// Give it the options, variables and user of `serve`. It refuses what `serve` would refuse before it
+    /// opens the store, in the same words. It connects to nothing, listens nowhere and writes nothing. Secrets are
+    /// shown as "set".
+    #[command(after_help = check_config::HELP)]
+    CheckConfig(CheckConfigOptions),
     /// Shows the clock of the sandbox that runs, or moves it forward.
     ///
     /// Everything that becomes due happens before the command ends, in the order of its due times.

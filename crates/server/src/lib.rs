@@ -23,4 +23,4 @@ mod webhooks;
 
 pub use config::{BusSettings, Footprint, Settings, StoreSettings};
 pub use node::{Environment, Node};
-pub use telemetry::{DEV_LOG, SERVE_LOG, init as init_telemetry};
+pub use telemetry::{DEV_LOG, LogFormat, SERVE_LOG, Telemetry};

@@ -3,17 +3,17 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use commands::hosts_file::{self, WrittenHosts};
 use commands::webhook_listen::WebhookCommand;
 use commands::{CommandFailure, state_file};
 use rustix::process::{Resource, Rlimit, setrlimit};
 use server::cli::{
-    Cli, Command, DevOptions, UpstreamCommand, check_upstream, examine_store, run_backup, run_migrate,
-    run_restore,
+    Cli, Command, DevOptions, ServeOptions, UpstreamCommand, check_config, check_upstream, examine_store,
+    run_backup, run_migrate, run_restore,
 };
 use server::dev::Start;
-use server::{Environment, Node, Settings};
+use server::{DEV_LOG, Environment, LogFormat, Node, Settings};
 use tikv_jemallocator::Jemalloc;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -24,7 +24,9 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 static ALLOCATOR: Jemalloc = Jemalloc;
 
 fn main() -> ExitCode {
-    match run(Cli::parse()) {
+    let matches = Cli::command().get_matches();
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    match run(cli, &matches) {
         Ok(()) => ExitCode::SUCCESS,
         Err(CommandFailure::Ended(code)) => ExitCode::from(code),
         Err(failure) => {
@@ -34,13 +36,11 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(cli: Cli) -> Result<(), CommandFailure> {
+fn run(cli: Cli, matches: &ArgMatches) -> Result<(), CommandFailure> {
     match cli.command {
         Command::CheckConfig(options) => {
-            let settings = options.settings()?;
-            println!("{settings:#?}");
-            println!("The configuration is good.");
-            Ok(())
+            let (_, own) = matches.subcommand().unwrap_or(("", matches));
+            check_config(&options, own)
         }
         Command::Clock(options) => {
             print!("{}", runtime()?.block_on(commands::clock::run(&options))?);
@@ -108,14 +108,16 @@ fn run(cli: Cli) -> Result<(), CommandFailure> {
         Command::Restore(options) => runtime()?.block_on(run_restore(&options)),
         Command::Migrate(options) => runtime()?.block_on(run_migrate(&options)),
         Command::Serve(options) => {
-            server::init_telemetry(options.common.log_filter(server::SERVE_LOG))?;
-            let settings = options.settings()?;
-            forbid_core_dumps();
-            runtime()?.block_on(serve(settings)).map_err(CommandFailure::from)
+            let telemetry = options.telemetry().map_err(CommandFailure::Usage)?;
+            let format = telemetry.format();
+            telemetry.start()?;
+            run_serve(&options).map_err(|failure| logged(failure, format))
         }
         Command::Dev(options) => {
-            server::init_telemetry(options.common.log_filter(server::DEV_LOG))?;
-            runtime()?.block_on(sandbox(&options)).map_err(CommandFailure::from)
+            let telemetry = options.common.telemetry(DEV_LOG)?;
+            let format = telemetry.format();
+            telemetry.start()?;
+            runtime()?.block_on(sandbox(&options)).map_err(|why| logged(why.into(), format))
         }
     }
 }
@@ -123,6 +125,23 @@ fn run(cli: Cli) -> Result<(), CommandFailure> {
 /// The runtime, with tokio's default number of threads: one for each core.
 fn runtime() -> Result<Runtime, String> {
     Runtime::new().map_err(|error| format!("failed to start the runtime: {error}"))
+}
+
+fn run_serve(options: &ServeOptions) -> Result<(), CommandFailure> {
+    let settings = options.settings().map_err(CommandFailure::Usage)?;
+    forbid_core_dumps();
+    runtime()?.block_on(serve(settings)).map_err(CommandFailure::from)
+}
+
+/// Logs why a server ended, where every line of stderr has to be JSON.
+fn logged(failure: CommandFailure, format: LogFormat) -> CommandFailure {
+    match format {
+        LogFormat::Text => failure,
+        LogFormat::Json => {
+            tracing::error!("{failure}");
+            CommandFailure::Ended(failure.code())
+        }
+    }
 }
 
 /// Disables core dumps, because a core dump of this process would contain its keys.

@@ -22,6 +22,7 @@ use super::brand::BrandOptions;
 use super::listen_address;
 use super::store_options::database_url;
 use crate::config::{BusSettings, Footprint, Settings, StoreSettings};
+use crate::telemetry::{LogFormat, Telemetry};
 
 /// The heading of the options about addresses, in the help.
 pub(super) const NETWORKING: &str = "Networking";
@@ -91,8 +92,8 @@ pub struct CommonOptions {
     password_min: usize,
 
     /// Where messages to people go, such as the link of a password reset: an address of your own that takes
-    /// signed POST requests and sends e-mails. Without it `serve` sends none, and `dev` shows them in its
-    /// log.
+    /// signed POST requests and sends e-mails. Also STAGEDOOR_MAIL_HOOK_FILE. Without it `serve` sends
+    /// none, and `dev` shows them in its log.
     #[arg(long, value_name = "URL", env = "STAGEDOOR_MAIL_HOOK", hide_env_values = true, help_heading = ACCOUNTS)]
     mail_hook: Option<String>,
 
@@ -121,6 +122,20 @@ pub struct CommonOptions {
     /// `dev` logs refused requests and warnings.
     #[arg(long, value_name = "FILTER", env = "STAGEDOOR_LOG", help_heading = LOG)]
     pub log: Option<String>,
+
+    /// The lines of the log: text for people, or json for programs, one object in each line.
+    #[arg(long, value_name = "FORMAT", env = "STAGEDOOR_LOG_FORMAT", value_enum, default_value = "text",
+        help_heading = LOG)]
+    log_format: LogFormatOption,
+}
+
+/// `--log-format`
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum LogFormatOption {
+    /// For people.
+    Text,
+    /// One JSON object in each line.
+    Json,
 }
 
 /// `--profile`
@@ -146,12 +161,21 @@ pub enum LanguageOption {
 const SANDBOX_SERVICE_KEY: &str = "a sandbox has nothing to protect";
 
 impl CommonOptions {
-    /// The filter of the log, or this one.
-    pub fn log_filter<'a>(&'a self, default: &'a str) -> &'a str {
-        self.log.as_deref().unwrap_or(default)
+    /// What to log, and how. `default` is the filter without `--log`.
+    ///
+    /// # Errors
+    /// A sentence for the operator that names the option.
+    pub fn telemetry(&self, default: &str) -> Result<Telemetry, String> {
+        let format = match self.log_format {
+            LogFormatOption::Text => LogFormat::Text,
+            LogFormatOption::Json => LogFormat::Json,
+        };
+        Telemetry::new(self.log.as_deref().unwrap_or(default), format)
     }
 
     pub(super) fn settings(&self, store: StoreSettings) -> Result<Settings, String> {
+        check_listeners(self.listen, self.platform_listen)?;
+        let mail_hook = self.mail_hook()?;
         Ok(Settings {
             listen: self.listen,
             platform_listen: self.platform_listen,
@@ -185,12 +209,12 @@ impl CommonOptions {
             accounts: AccountSettings {
                 registration: false,
                 password_chars_min: self.password_min,
-                sends_mail: self.mail_hook.is_some(),
+                sends_mail: mail_hook.is_some(),
                 passwords: true,
             },
             developers: DeveloperSettings { reviews_scopes: self.review_scopes },
             upstreams: Vec::new(),
-            mail_hook: self.mail_hook()?,
+            mail_hook,
             password_cost: PasswordCost::default(),
             footprint: Footprint::Whole,
             brand: self.brand.brand()?,
@@ -202,9 +226,9 @@ impl CommonOptions {
             Some(path) => Some(read_secret(path)?),
             None => self.mail_hook_secret.clone(),
         };
-        match (&self.mail_hook, secret) {
+        match (commands::secret("STAGEDOOR_MAIL_HOOK", self.mail_hook.as_deref())?, secret) {
             (Some(url), Some(secret)) => {
-                let url = WebhookUrl::parse(url, MailHook::REACH)
+                let url = WebhookUrl::parse(&url, MailHook::REACH)
                     .map_err(|invalid| format!("--mail-hook {}", invalid.rule.text(Language::English)))?;
                 let secret = WebhookSecret::given(&secret).map_err(|invalid| {
                     format!("--mail-hook-secret {}", invalid.rule.text(Language::English))
@@ -239,6 +263,21 @@ impl CommonOptions {
     }
 }
 
+/// Refuses two listeners of which the second one would find its address in use.
+fn check_listeners(listen: SocketAddr, platform: Option<SocketAddr>) -> Result<(), String> {
+    let Some(platform) = platform.filter(|platform| platform.port() == listen.port() && listen.port() != 0)
+    else {
+        return Ok(());
+    };
+    let (one, other) = (listen.ip(), platform.ip());
+    if one == other || one.is_unspecified() || other.is_unspecified() {
+        return Err(format!(
+            "--platform-listen {platform} is an address of --listen {listen}: give it another port"
+        ));
+    }
+    Ok(())
+}
+
 fn read_secret(path: &Path) -> Result<String, String> {
     std::fs::read_to_string(path)
         .map(|secret| secret.trim_end_matches(['\r', '\n']).to_owned())
@@ -271,6 +310,21 @@ pub(super) fn check_base(option: &str, url: &str) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn two_listeners_need_two_addresses() {
+        for (listen, platform, ok) in [
+            ("127.0.0.1:8080", "127.0.0.1:8081", true),
+            ("127.0.0.1:8080", "127.0.0.1:8080", false),
+            ("0.0.0.0:8080", "127.0.0.1:8080", false),
+            ("127.0.0.1:8080", "[::]:8080", false),
+            ("127.0.0.1:8080", "10.0.0.1:8080", true),
+            ("127.0.0.1:0", "127.0.0.1:0", true),
+        ] {
+            let of = |text: &str| text.parse().expect("an address");
+            assert_eq!(check_listeners(of(listen), Some(of(platform))).is_ok(), ok, "{listen} {platform}");
+        }
+    }
 
     #[test]
     fn bases_are_scheme_and_host() {

@@ -14,8 +14,10 @@ use service::webhooks::WebhookSettings;
 use service::{AccountSettings, Entropy, Purpose};
 
 use super::common::{ACCOUNTS, CommonOptions, NETWORKING, STORE, check_base};
+use super::store_options::check_data_folder;
 use super::upstream_options::UpstreamOptions;
 use crate::config::{BusSettings, Settings, StoreSettings};
+use crate::telemetry::{SERVE_LOG, Telemetry};
 
 /// The heading of the options about keys, in the help.
 const KEYS: &str = "Keys";
@@ -152,12 +154,23 @@ const DRAIN_DELAY_MAX_S: u64 = 600;
 /// Minimum length of an operator key, in characters.
 const OPERATOR_KEY_CHARS_MIN: usize = 32;
 impl ServeOptions {
+    /// What to log, and how.
+    ///
+    /// # Errors
+    /// A sentence for the operator that names the option.
+    pub fn telemetry(&self) -> Result<Telemetry, String> {
+        self.common.telemetry(SERVE_LOG)
+    }
+
     /// The settings of the service.
     ///
     /// # Errors
     /// A sentence for the operator that names the option.
     pub fn settings(&self) -> Result<Settings, String> {
         let store = self.common.store(&self.data)?;
+        if let StoreSettings::Sqlite { .. } = store {
+            check_data_folder(&self.data)?;
+        }
         let operator_key = secret("STAGEDOOR_OPERATOR_KEY", self.operator_key.as_deref())?;
         let service_key = secret("STAGEDOOR_SERVICE_KEY", self.service_key.as_deref())?;
         let roles = self.roles(&store)?;

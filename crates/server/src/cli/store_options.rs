@@ -1,10 +1,12 @@
 //! Which store a command works on.
 
-use std::path::PathBuf;
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
 
 use backup::DATA_FILE;
 use clap::Args;
 use commands::secret;
+use rustix::fs::{Access, access};
 use store::{DatabaseUrl, Target};
 
 /// The store of a command that is not a server.
@@ -43,6 +45,18 @@ impl StoreOptions {
     pub fn database(&self) -> Result<Option<DatabaseUrl>, String> {
         database_url(self.database_url.as_deref())
     }
+}
+
+/// Refuses a folder of the SQLite store that cannot be made or written. Makes nothing.
+pub(super) fn check_data_folder(folder: &Path) -> Result<(), String> {
+    let refused = |why: &dyn Display| Err(format!("--data {}: {why}", folder.display()));
+    // The folder, or the one in which it would be made.
+    let nearest = folder.ancestors().find(|path| !path.as_os_str().is_empty() && path.exists());
+    let nearest = nearest.unwrap_or(Path::new("."));
+    if !nearest.is_dir() {
+        return refused(&format_args!("{} is not a folder", nearest.display()));
+    }
+    access(nearest, Access::WRITE_OK | Access::EXEC_OK).or_else(|error| refused(&error))
 }
 
 /// The database of the option, the environment or a file.

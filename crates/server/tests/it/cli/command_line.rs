@@ -1,4 +1,4 @@
-//! The command line: `dev --json`, `check-config`, `--help`.
+//! The command line: `dev --json`, `--help`.
 
 use std::time::{Duration, Instant};
 
@@ -7,10 +7,6 @@ use store::testing::database_url;
 use testkit::{Request, Socket};
 
 use crate::cli::process::{Sandbox, run, stagedoor};
-
-/// How a bus address with a password is displayed.
-const BUS: &str = "nats://…@bus.example:4222,other.example:4333";
-const DATABASE: &str = "postgres://database/x";
 
 fn folder() -> tempfile::TempDir {
     tempfile::tempdir().expect("a temporary folder")
@@ -233,121 +229,6 @@ async fn an_occupied_address_and_a_missing_store_are_reported_in_a_sentence() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_configuration_is_checked_and_shown_without_its_secrets() {
-    let folder = folder();
-    let data = folder.path().to_str().expect("a path");
-    let key = "k".repeat(20) + "operator-key-secret";
-    let url = "postgres://someone:hunter2-password@db.example/x";
-    let mut command = stagedoor(&["check-config", "--data", data, "--base-url", "https://api.example.com"]);
-    command
-        .env("STAGEDOOR_OPERATOR_KEY", &key)
-        .env("STAGEDOOR_DATABASE_URL", url)
-        .env("STAGEDOOR_BUS_URL", "nats://someone:hunter3-password@bus.example,other.example:4333")
-        .env("STAGEDOOR_PLATFORM_LISTEN", "127.0.0.1:9191")
-        .env("STAGEDOOR_TRUSTED_PROXIES", "10.0.0.5, fd00::/8")
-        .env("STAGEDOOR_PROXY_PROTOCOL", "true")
-        .env("STAGEDOOR_WEBHOOK_ALLOW", "private,loopback")
-        .env("STAGEDOOR_WEBHOOK_HEADER_PREFIX", "Shop-Message-")
-        .env("STAGEDOOR_PROFILE", "observed");
-    let output = run(command).await;
-    assert_eq!(output.status.code(), Some(0), "{}", output.stderr);
-    assert!(output.stdout.ends_with("The configuration is good.\n"), "{}", output.stdout);
-    for part in ["10.0.0.5/32", "fd00::/8", "proxy_protocol: true"] {
-        assert!(output.stdout.contains(part), "{part}: {}", output.stdout);
-    }
-    for part in ["loopback: true", "private: true", "Shop-Message-"] {
-        assert!(output.stdout.contains(part), "{part}: {}", output.stdout);
-    }
-    for part in ["https://api.example.com", "Observed", "127.0.0.1:8080", "127.0.0.1:9191", BUS] {
-        assert!(output.stdout.contains(part), "{part}: {}", output.stdout);
-    }
-    for secret in [key.as_str(), "hunter2", "hunter3", "operator-key-secret"] {
-        assert!(!output.stdout.contains(secret) && !output.stderr.contains(secret), "{}", output.stdout);
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn secrets_may_come_from_files_and_errors_name_the_option() {
-    let folder = folder();
-    let data = folder.path().to_str().expect("a path");
-    let file = folder.path().join("key");
-    std::fs::write(&file, format!("{}\r\n", "k".repeat(32))).expect("a file");
-    let mut good = stagedoor(&["check-config", "--data", data]);
-    good.env("STAGEDOOR_OPERATOR_KEY_FILE", &file);
-    assert_eq!(run(good).await.status.code(), Some(0));
-
-    for (arguments, variables, part) in [
-        (vec!["--base-url", "api.example.com"], vec![], "--base-url must be scheme and host"),
-        (vec!["--session-base", "https://x/y"], vec![], "--session-base must be scheme and host"),
-        (
-            vec!["--roles", "web,jobs"],
-            vec![],
-            "--roles web,jobs needs --database-url: a SQLite store belongs to one",
-        ),
-        (
-            vec!["--roles", "gateway", "--database-url", "postgres://x/y", "--listen", "0.0.0.0:8080"],
-            vec![],
-            "--roles gateway needs --session-base: clients cannot connect to 0.0.0.0:8080",
-        ),
-        (
-            vec!["--roles", "jobs", "--database-url", "postgres://x/y", "--platform-listen", "127.0.0.1:1"],
-            vec![],
-            "--platform-listen needs the role web, and --roles is jobs",
-        ),
-        (
-            vec!["--trusted-proxies", "10.0.0.5,proxy.internal"],
-            vec![],
-            "--trusted-proxies holds 'proxy.internal', which is neither an address nor a network like 10.0.0.0/8",
-        ),
-        (
-            vec!["--trusted-proxies", "0.0.0.0/0"],
-            vec![],
-            "--trusted-proxies holds '0.0.0.0/0', which is every address",
-        ),
-        (vec!["--proxy-protocol"], vec![], "--proxy-protocol needs --trusted-proxies"),
-        (vec!["--operator-key", "short"], vec![], "the operator key must have 32"),
-        (
-            vec!["--webhook-header-prefix", "X Y-"],
-            vec![],
-            "--webhook-header-prefix must be 1 to 64 letters, digits and '-'",
-        ),
-        (vec!["--database-url", "sqlite://x"], vec![], "--database-url must begin with postgres://"),
-        (
-            vec!["--bus-url", "nats://kkkk@bus"],
-            vec![],
-            "--bus-url needs --database-url: SQLite belongs to one node",
-        ),
-        (
-            vec!["--bus-url", "http://kkkk@bus", "--database-url", DATABASE],
-            vec![],
-            "--bus-url must begin with nats://",
-        ),
-        (
-            vec!["--bus-url", "nats://bus", "--bus-prefix", "a b", "--database-url", DATABASE],
-            vec![],
-            "--bus-prefix must be words",
-        ),
-        (
-            vec![],
-            vec![("STAGEDOOR_OPERATOR_KEY_FILE", "/nonexistent")],
-            "STAGEDOOR_OPERATOR_KEY_FILE: /nonexistent",
-        ),
-        (
-            vec!["--operator-key", "kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk"],
-            vec![("STAGEDOOR_OPERATOR_KEY_FILE", "/nonexistent")],
-            "give either STAGEDOOR_OPERATOR_KEY or STAGEDOOR_OPERATOR_KEY_FILE",
-        ),
-    ] {
-        let mut command = stagedoor(&["check-config", "--data", data]);
-        command.args(&arguments).envs(variables);
-        let output = run(command).await;
-        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
-        assert!(output.stderr.contains(part), "{part}: {}", output.stderr);
-        assert!(!output.stderr.contains("kkkk"), "{}", output.stderr);
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn the_help_is_the_manual_of_every_option() {
     let output = run(stagedoor(&["--help"])).await;
     for part in ["dev", "serve", "check-config"] {
@@ -363,6 +244,7 @@ async fn the_help_is_the_manual_of_every_option() {
         ("--no-quota", "STAGEDOOR_NO_QUOTA"),
         ("--database-url", "STAGEDOOR_DATABASE_URL_FILE"),
         ("--log", "STAGEDOOR_LOG"),
+        ("--log-format", "STAGEDOOR_LOG_FORMAT"),
         ("--data", "STAGEDOOR_DATA"),
     ];
     let serve = [

@@ -2,6 +2,7 @@
 
 mod alerts;
 mod backups;
+mod check_config;
 mod command_line;
 mod deploy;
 mod first_minutes;
