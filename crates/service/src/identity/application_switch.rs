@@ -40,7 +40,12 @@ impl Service {
         let applications = self
             .read(async move |tx: &mut Tx| {
                 let organization = organization;
-                Ok(tx.applications(organization.as_ref(), &after, irrecoverable_since, size + 1).await?)
+                Ok(match &organization {
+                    Some(id) => {
+                        tx.applications_of_organization(id, &after, irrecoverable_since, size + 1).await?
+                    }
+                    None => tx.applications(&after, irrecoverable_since, size + 1).await?,
+                })
             })
             .await?;
         let (applications, next) =

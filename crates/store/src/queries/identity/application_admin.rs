@@ -1,6 +1,6 @@
 //! Applications, disabled, enabled, deleted and listed by the operator.
 
-use domain::{ClientId, OrganizationId, Timestamp};
+use domain::{ClientId, Timestamp};
 
 use super::application_life::ApplicationLife;
 use super::credential_changes::Dependency;
@@ -35,8 +35,7 @@ const LIST: &str = sql!(
     "
     FROM applications a LEFT JOIN organizations o ON o.organization_id = a.organization_id
     WHERE a.purging = FALSE AND (a.deleted_at IS NULL OR a.deleted_at > $1) AND a.client_id > $2
-        AND (CAST($3 AS TEXT) IS NULL OR a.organization_id = $3)
-    ORDER BY a.client_id LIMIT $4"
+    ORDER BY a.client_id LIMIT $3"
 );
 
 impl Tx {
@@ -100,11 +99,10 @@ impl Tx {
     /// that can be restored, except those that were deleted at `irrecoverable_since` or before.
     pub async fn applications(
         &mut self,
-        organization: Option<&OrganizationId>,
         after: &str,
         irrecoverable_since: Timestamp,
         size: i64,
     ) -> Result<Vec<ApplicationLife>, StoreError> {
-        self.fetch_all(LIST, params![irrecoverable_since, after, organization, size]).await
+        self.fetch_all(LIST, params![irrecoverable_since, after, size]).await
     }
 }
