@@ -1,6 +1,6 @@
 //! The bus as its users see it.
 
-use domain::ChannelId;
+use domain::{ChannelId, Timestamp};
 use futures_util::future::BoxFuture;
 use tokio::sync::mpsc;
 
@@ -67,6 +67,8 @@ pub struct Stats {
     pub connections: u64,
     /// Connections that ended, of both kinds.
     pub disconnects: u64,
+    /// When a connection last ended.
+    pub disconnected_at: Option<Timestamp>,
     /// Messages that could not be decoded.
     pub malformed: u64,
 }

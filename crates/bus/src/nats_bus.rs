@@ -119,6 +119,7 @@ impl Bus for NatsBus {
             interests: self.shared.interests.len() as u64,
             connections: of(&counters.connections),
             disconnects: of(&counters.disconnects),
+            disconnected_at: self.shared.disconnected_at(),
             malformed: of(&counters.malformed),
         }
     }

@@ -98,8 +98,8 @@ pub enum Command {
     /// Checks the configuration of `serve`, shows each option with its source, and ends.
     ///
     /// Give it the options, variables and user of `serve`. It refuses what `serve` would refuse before it
-    /// opens the store, in the same words. It connects to nothing, listens nowhere and writes nothing. Secrets are
-    /// shown as "set".
+    /// opens the store, in the same words. It connects to nothing, listens nowhere and writes nothing.
+    /// Secrets are shown as "set".
     #[command(after_help = check_config::HELP)]
     CheckConfig(CheckConfigOptions),
     /// Shows the clock of the sandbox that runs, or moves it forward.

@@ -1,7 +1,7 @@
 //! The state that both connections of a [`NatsBus`](super::NatsBus) share, and how each connects.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use domain::{NodeId, Timestamp};
@@ -43,6 +43,8 @@ pub(super) struct Shared {
     pub(super) counters: Counters,
     /// The receiving connection is up and its messages are delivered.
     pub(super) is_receiving: AtomicBool,
+    /// When a connection last ended, in milliseconds since 1970; 0 before the first end.
+    disconnected_ms: AtomicI64,
 }
 
 #[derive(Default)]
@@ -66,6 +68,7 @@ impl Shared {
             interests: Arc::new(Interests::new()),
             counters: Counters::default(),
             is_receiving: AtomicBool::new(false),
+            disconnected_ms: AtomicI64::new(0),
         }
     }
 
@@ -96,7 +99,14 @@ impl Shared {
     pub(super) fn disconnected(&self, which: &str, error: &ConnectionError) {
         count(&self.counters.disconnects, 1);
         self.counters.connections.fetch_sub(1, Relaxed);
+        self.disconnected_ms.store(self.now().as_millis(), Relaxed);
         tracing::warn!(address = %self.options.address, connection = which, %error, "connection to the bus lost");
+    }
+
+    /// When a connection last ended.
+    pub(super) fn disconnected_at(&self) -> Option<Timestamp> {
+        let ms = self.disconnected_ms.load(Relaxed);
+        (ms != 0).then(|| Timestamp::from_millis(ms))
     }
 
     pub(super) fn now(&self) -> Timestamp {

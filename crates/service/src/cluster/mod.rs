@@ -2,6 +2,7 @@
 
 pub mod due;
 pub mod expire;
+pub mod health;
 pub mod housekeeping;
 pub(crate) mod job_metrics;
 pub(crate) mod node_state;

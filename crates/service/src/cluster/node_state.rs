@@ -90,6 +90,10 @@ impl NodeState {
         &self.membership
     }
 
+    pub fn started_at(&self) -> Timestamp {
+        self.started_at
+    }
+
     pub fn retire(&self) {
         self.retired.store(true, Ordering::SeqCst);
     }

@@ -43,7 +43,7 @@ impl Service {
         self.node_state().membership().roles
     }
 
-    fn store_silent_ms(&self) -> u64 {
+    pub(crate) fn store_silent_ms(&self) -> u64 {
         self.node_state().store_silent_ms(self.clock().monotonic())
     }
 
@@ -56,9 +56,12 @@ impl Service {
     /// Whether this node is ready for work. Makes no query, because the background loops record whether
     /// the store answers.
     pub fn readiness(&self) -> Readiness {
-        if self.node_state().is_retired() {
-            Readiness::Draining
-        } else if self.disk_is_full() {
+        if self.node_state().is_retired() { Readiness::Draining } else { self.store_readiness() }
+    }
+
+    /// Whether the store is ready for work.
+    pub(crate) fn store_readiness(&self) -> Readiness {
+        if self.disk_is_full() {
             // This is checked before `StoreAway`, because heartbeats are writes and fail on a full disk.
             Readiness::DiskFull
         } else if self.store_silent_ms() > STORE_SILENT_MS.unsigned_abs() {

@@ -4,6 +4,7 @@ use domain::event::EventType;
 use domain::limits::{
     ACCESS_TOKEN_LIFETIME_MS, DAY_MS, ENDED_TOKENS_KEPT_MS, NODE_DEAD_AFTER_MS, SESSION_URLS_KEPT_MS,
 };
+use service::health::HealthStatus;
 use service::housekeeping::NodeStatus;
 
 use crate::world::{at_once, both, client_owner, user_owner};
@@ -49,6 +50,26 @@ async fn a_node_that_is_silent_for_20_seconds_loses_its_sessions_and_is_notified
         there.connect_session(url.expose()).await.unwrap();
         assert_eq!(here.heartbeat().await, Ok(NodeStatus::Alive));
         assert_eq!(world.connected(&owner).await, 2);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_whose_jobs_do_not_succeed_is_degraded() {
+    both(|world| async move {
+        let service = &world.service;
+        service.join(false).await.unwrap();
+        assert_eq!(service.health().status(), HealthStatus::Ok);
+        world.advance_ms(11_000);
+        assert_eq!(service.health().status(), HealthStatus::Down, "the store was silent for 11 s");
+        assert_eq!(service.heartbeat().await, Ok(NodeStatus::Alive));
+        let health = service.health();
+        assert_eq!(health.status(), HealthStatus::Degraded);
+        let late: Vec<_> =
+            health.parts.iter().filter(|part| part.problem == Some("LATE")).map(|part| part.name).collect();
+        assert!(late.contains(&"credential_watch") && !late.contains(&"sweep"), "{late:?}");
+        let store = health.parts.iter().find(|part| part.name == "store").unwrap();
+        assert_eq!((store.problem, store.last_success), (None, Some(service.now())));
     })
     .await;
 }

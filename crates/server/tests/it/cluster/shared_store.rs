@@ -38,6 +38,12 @@ fn connected(list: &Response) -> usize {
     data.iter().filter(|session| session["disconnectedDate"].is_null()).count()
 }
 
+/// The part of a node with this name.
+fn part<'a>(content: &'a Value, name: &str) -> &'a Value {
+    let parts = content["parts"].as_array().expect("parts");
+    parts.iter().find(|part| part["name"] == name).unwrap_or_else(|| panic!("no {name}: {content}"))
+}
+
 async fn health(api: &Api, what: &str) -> Response {
     api.send(Request::get(format!("/health/{what}"))).await
 }
@@ -219,6 +225,21 @@ async fn every_listener_answers_health_checks_to_get_only() {
             posted.assert_refused(405, "METHOD_NOT_ALLOWED");
         }
         health(&world, "else").await.assert_refused(404, "NOT_FOUND");
+        let answer = world.send(Request::get("/health")).await;
+        assert_eq!(answer.header("cache-control"), Some("no-store"));
+        let content = answer.content();
+        assert_eq!(content["status"], "ok", "{content}");
+        let part = |name: &str| part(&content, name);
+        for name in ["store", "heartbeat", "sweep", "credential_watch", "session_watch", "webhook_look"] {
+            assert_eq!(
+                (&part(name)["state"], &part(name)["problem"]),
+                (&json!("ok"), &Value::Null),
+                "{name}"
+            );
+        }
+        let last = part("store")["lastSuccess"].as_str().expect("a time").to_owned();
+        assert!(last.as_str() >= content["startedAt"].as_str().expect("a time"), "{content}");
+        world.send(Request::post("/health")).await.assert_refused(405, "METHOD_NOT_ALLOWED");
     })
     .await;
 }
@@ -235,6 +256,13 @@ async fn a_node_without_its_store_is_live_but_not_ready() {
         }
         health(&world, "ready").await.assert_refused(503, "STORE_UNAVAILABLE");
         health(&world, "live").await.content();
+        let answer = world.send(Request::get("/health")).await;
+        assert_eq!((answer.status, answer.json()["message"].as_str()), (503, Some("STORE_UNAVAILABLE")));
+        let content = &answer.json()["content"];
+        assert_eq!(
+            (&content["status"], &part(content, "store")["state"]),
+            (&json!("down"), &json!("failing"))
+        );
         wire.set(Network::Up);
         patiently("it is ready again", async {
             while health(&world, "ready").await.status != 200 {

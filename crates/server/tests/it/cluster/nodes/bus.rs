@@ -4,9 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use testkit::{
-    Application, Cluster, ClusterNode, Network, Person, Setup, Socket, Tokens, nodes, patiently,
+    Application, Cluster, ClusterNode, Network, Person, Request, Setup, Socket, Tokens, nodes, patiently,
     while_running,
 };
 
@@ -70,6 +70,13 @@ pub async fn until<Fut: Future<Output = bool>>(what: &str, mut holds: impl FnMut
 /// Waits until a node has detected a gap.
 async fn until_told_of_a_gap(node: &ClusterNode) {
     until("the node detects the gap", || async { node.socket_stats().await.gaps > 0 }).await;
+}
+
+/// What `/health` of a node says of the bus.
+async fn bus_health(node: &ClusterNode) -> Value {
+    let health = node.send(Request::get("/health")).await.content();
+    let parts = health["parts"].as_array().expect("parts");
+    parts.iter().find(|part| part["name"] == "bus").cloned().unwrap_or_default()
 }
 
 /// Waits until a node can publish and receive.
@@ -161,7 +168,15 @@ async fn a_bus_restart_without_events_closes_no_session() {
         let (one, two) = (&cluster.nodes[0], &cluster.nodes[1]);
         let cast = Cast::set(one, 1).await;
         let mut sockets = [listening(&cast, one, two, &[0]).await, listening(&cast, two, one, &[0]).await];
+        assert_eq!(bus_health(one).await["state"], "ok");
         cluster.nats.lock().await.stop().await;
+        until("the node shows that the bus is away", || async {
+            bus_health(one).await["problem"] == "BUS_DISCONNECTED"
+        })
+        .await;
+        let health = one.send(Request::get("/health")).await.content();
+        assert_eq!(health["status"], "degraded", "calls are served: {health}");
+        assert!(bus_health(one).await["lastSuccess"].is_string(), "{health}");
         cluster.nats.lock().await.restart().await;
         for node in [one, two] {
             until_told_of_a_gap(node).await;
