@@ -9,6 +9,7 @@ use domain::Refusal;
 use http::{Method, StatusCode};
 
 use crate::failures::{FailureFigures, Failures};
+use crate::objectives::fast_within;
 
 /// The upper bounds of the buckets of durations, in microseconds. A last bucket has the longer ones.
 pub const DURATION_BOUNDS_US: [u64; 11] =
@@ -39,6 +40,9 @@ struct Route {
     statuses: [AtomicU64; STATUS_CLASSES.len()],
     durations: [AtomicU64; DURATION_BOUNDS_US.len() + 1],
     duration_us: AtomicU64,
+    /// The answers without a failure that took longer than `fast_within`.
+    slow: AtomicU64,
+    fast_within: Duration,
 }
 
 /// A snapshot of one method of one route.
@@ -55,6 +59,10 @@ pub struct RouteFigures {
     pub durations: [u64; DURATION_BOUNDS_US.len() + 1],
     /// The sum of the durations.
     pub duration_sum: Duration,
+    /// Answers that took longer than the endpoint promises, without those of 5xx.
+    pub slow: u64,
+    /// The time within which the endpoint promises its answers.
+    pub fast_within: Duration,
 }
 
 /// A snapshot of the HTTP side.
@@ -106,6 +114,9 @@ impl Traffic {
         route.statuses[class].fetch_add(1, Relaxed);
         route.durations[bucket].fetch_add(1, Relaxed);
         route.duration_us.fetch_add(took_us, Relaxed);
+        if took > route.fast_within && !status.is_server_error() {
+            route.slow.fetch_add(1, Relaxed);
+        }
     }
 
     /// Counts a refusal.
@@ -137,6 +148,8 @@ impl Route {
             statuses: std::array::from_fn(|_| AtomicU64::new(0)),
             durations: std::array::from_fn(|_| AtomicU64::new(0)),
             duration_us: AtomicU64::new(0),
+            slow: AtomicU64::new(0),
+            fast_within: fast_within(route),
         }
     }
 
@@ -147,6 +160,8 @@ impl Route {
             statuses: std::array::from_fn(|class| self.statuses[class].load(Relaxed)),
             durations: std::array::from_fn(|bucket| self.durations[bucket].load(Relaxed)),
             duration_sum: Duration::from_micros(self.duration_us.load(Relaxed)),
+            slow: self.slow.load(Relaxed),
+            fast_within: self.fast_within,
         }
     }
 }
@@ -192,6 +207,21 @@ mod tests {
                 assert_eq!((full, figures.duration_sum.as_micros()), (Some(expected), u128::from(took_us)));
             }
         }
+    }
+
+    #[test]
+    fn an_answer_later_than_promised_is_slow_unless_it_failed() {
+        let traffic = traffic();
+        let promised = traffic.figures().routes[1].fast_within;
+        for (status, took) in [
+            (StatusCode::OK, promised),
+            (StatusCode::OK, promised + Duration::from_micros(1)),
+            (StatusCode::NOT_FOUND, promised * 2),
+            (StatusCode::SERVICE_UNAVAILABLE, promised * 2),
+        ] {
+            traffic.answered(1, status, took);
+        }
+        assert_eq!(traffic.figures().routes[1].slow, 2);
     }
 
     #[test]

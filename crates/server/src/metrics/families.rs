@@ -90,6 +90,15 @@ families! {
         Histogram HTTP_DURATION "stagedoor_http_request_duration_seconds" ["route", "method"]
             "Time from a request's head to its answer, by the route's pattern and method."
             "the 99th percentile above 0.5 s for 5 minutes"
+        Counter HTTP_SLOW "stagedoor_http_slow_requests_total" ["route", "method"]
+            "Requests answered without a 5xx, but later than the endpoint promises: see `stagedoor_http_objective_seconds`."
+            "the burn rates of StagedoorLatencyBudgetBurns"
+        Gauge HTTP_OBJECTIVE "stagedoor_http_objective_seconds" ["route", "method"]
+            "The time within which the endpoint promises its answers."
+            ""
+        Gauge OBJECTIVE_RATIO "stagedoor_objective_ratio" ["objective"]
+            "The share of requests that keep a promise: `answered` without a 5xx, and `fast` within the endpoint's time."
+            ""
         Counter REFUSALS "stagedoor_refusals_total" ["kind"]
             "Requests refused, by kind. Kinds are finer than statuses."
             "`internal`, `disk_full`: any; `too_many_requests` or `invalid_token` far above the usual rate"

@@ -19,7 +19,8 @@ use jobs::webhooks::{DELAY_BOUNDS_MS, WebhookMetrics};
 use service::Service;
 use upstream::Upstreams;
 use web::{
-    BoxFuture, Connection, DURATION_BOUNDS_US, FailureFigures, NodeInfo, STATUS_CLASSES, TrafficFigures,
+    ANSWERED_RATIO, BoxFuture, Connection, DURATION_BOUNDS_US, FAST_RATIO, FailureFigures, NodeInfo,
+    STATUS_CLASSES, TrafficFigures,
 };
 
 use families::*;
@@ -114,6 +115,13 @@ fn http(page: &mut Page, traffic: &TrafficFigures) {
         let sum = route.duration_sum.as_secs_f64();
         durations.histogram([route.route, route.method], bounds, &route.durations, sum);
     }
+    let mut slow = page.family(&HTTP_SLOW);
+    traffic.routes.iter().for_each(|each| _ = slow.sample([each.route, each.method], each.slow));
+    let mut objectives = page.family(&HTTP_OBJECTIVE);
+    for route in &traffic.routes {
+        objectives.sample([route.route, route.method], route.fast_within.as_secs_f64());
+    }
+    page.family(&OBJECTIVE_RATIO).sample(["answered"], ANSWERED_RATIO).sample(["fast"], FAST_RATIO);
     let mut refusals = page.family(&REFUSALS);
     for (kind, count) in &traffic.refusals {
         refusals.sample([kind], count);

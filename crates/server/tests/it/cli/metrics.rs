@@ -238,6 +238,7 @@ async fn each_event_is_counted_in_its_metric() {
             ("stagedoor_http_requests_total", &[channels[0], channels[1], ("status", "2xx")], 2.0),
             ("stagedoor_http_requests_total", &[channels[0], channels[1], ("status", "4xx")], 0.0),
             ("stagedoor_http_request_duration_seconds_count", &channels, 2.0),
+            ("stagedoor_http_slow_requests_total", &channels, 0.0),
             ("stagedoor_http_requests_total", &[me[0], me[1], ("status", "4xx")], 1.0),
             ("stagedoor_http_requests_total", &unmatched, 2.0),
             ("stagedoor_http_requests_total", &[("route", "/metrics")], 2.0),
@@ -252,6 +253,8 @@ async fn each_event_is_counted_in_its_metric() {
             let grew = value(&open, name, labels) - value(&before, name, labels);
             assert_eq!(grew, grown, "{name} {labels:?}");
         }
+        assert_eq!(value(&open, "stagedoor_http_objective_seconds", &channels), 0.5);
+        assert_eq!(value(&open, "stagedoor_objective_ratio", &[("objective", "answered")]), 0.999);
         // Four writes: a session URL, a session, a subscription, and two messages.
         let written = "stagedoor_store_writes_committed_total";
         assert!(value(&open, written, &[]) - value(&before, written, &[]) >= 5.0);
