@@ -7,6 +7,7 @@ mod command_line;
 mod deploy;
 mod first_minutes;
 mod fixed_hosts;
+mod logs;
 mod metrics;
 pub(crate) mod process;
 mod sandbox_hosts;
