@@ -25,6 +25,7 @@
 //! | [`refusal`], [`reason`], [`invalid`] | `docs/spec/errors.md` |
 //! | [`ids`], [`time`], [`profile`] | `docs/spec/rest.md` |
 //! | [`color`], [`https_url`] | `docs/operating.md#the-brand` |
+//! | [`retention`] | `docs/operating.md#retention` |
 //! | [`log_interval`], [`span`] | – |
 
 pub mod account;
@@ -60,6 +61,7 @@ pub mod quota;
 pub mod reason;
 pub mod refusal;
 pub mod restriction;
+pub mod retention;
 pub mod review;
 pub mod scope;
 pub mod seal;

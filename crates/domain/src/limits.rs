@@ -192,6 +192,15 @@ pub const TEMPORARY_RESTRICTION_HIDES_MS: i64 = MINUTE_MS;
 /// The longest time between two messages of one viewer in slow mode, in milliseconds: the largest
 /// `chatSlowModeSec` (`docs/spec/chat.md#settings`).
 pub const SLOW_MODE_MAX_MS: i64 = 300 * SECOND_MS;
+/// How long a chat message is kept, in milliseconds (ours): 7 days.
+pub const CHAT_MESSAGES_KEPT_MS: i64 = 7 * DAY_MS;
+/// How long a donation is kept, in milliseconds (ours): 400 days, so that a year can be compared with the one
+/// before.
+pub const DONATIONS_KEPT_MS: i64 = 400 * DAY_MS;
+/// How long a change of a claim's state is kept, in milliseconds (ours): 400 days.
+pub const CLAIM_CHANGES_KEPT_MS: i64 = 400 * DAY_MS;
+/// The longest time for which rows can be kept, in days (ours): ten years.
+pub const RETENTION_DAYS_MAX: i64 = 3_650;
 /// How long an entry of the audit log is kept, in milliseconds (ours): 400 days, so that a year can be
 /// compared with the one before.
 pub const AUDIT_LOG_KEPT_MS: i64 = 400 * DAY_MS;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use domain::client_address::TrustedProxies;
 use domain::mail::MailHook;
+use domain::retention::Retention;
 use domain::seal::ServiceKey;
 use domain::secret::OperatorKey;
 use domain::{Language, Profile};
@@ -119,6 +120,8 @@ pub struct Settings {
     pub accounts: AccountSettings,
     /// The settings of the developer center. The same on every node.
     pub developers: DeveloperSettings,
+    /// How long rows are kept that grow with use. The same on every node.
+    pub retention: Retention,
     /// The providers at which people sign in. The same on every node.
     pub upstreams: Vec<ProviderSettings>,
     /// Where messages to people go; if not given, a sandbox records them and `serve` sends none.

@@ -334,6 +334,7 @@ impl Prepared {
         let service = service(settings, environment, store, bus, node, session_base);
         service.serve_pictures_at(&base_url);
         check_origin(&service, settings.sandbox).await?;
+        service.prepare_partitions().await;
         join(&service, alone).await?;
 
         let gateway = settings.roles.gateway.then(|| {
@@ -464,6 +465,7 @@ fn service(
         webhooks: settings.webhooks.clone(),
         accounts: settings.accounts,
         developers: settings.developers,
+        retention: settings.retention,
         password_cost: settings.password_cost,
         socket_faults: sandbox.map(|sandbox| sandbox.socket_faults()),
     })

@@ -8,6 +8,7 @@ use bus::Bus;
 use domain::audit::Actor;
 use domain::cursor::CursorKey;
 use domain::operator_key::OperatorRole;
+use domain::retention::Retention;
 use domain::seal::ServiceKey;
 use domain::{ApplicationSecretId, ClientId, NodeId, OperatorKeyId, Profile, Timestamp};
 use store::{SendAsyncFnOnce, Store, Tx};
@@ -63,6 +64,8 @@ pub struct ServiceDeps {
     pub accounts: AccountSettings,
     /// The settings of the developer center.
     pub developers: DeveloperSettings,
+    /// How long rows are kept that grow with use.
+    pub retention: Retention,
     /// The cost of hashing a password.
     pub password_cost: PasswordCost,
     /// Interferes with the sockets of this node. Only of a sandbox.
@@ -85,6 +88,7 @@ pub(crate) struct Inner {
     pub quotas: Quotas,
     pub accounts: AccountSettings,
     pub developers: DeveloperSettings,
+    pub retention: Retention,
     pub passwords: Passwords,
     pub applications_last_used: LastUsed<ClientId>,
     pub secrets_last_used: LastUsed<ApplicationSecretId>,
@@ -140,6 +144,7 @@ impl Service {
             webhooks,
             accounts,
             developers,
+            retention,
             password_cost,
             socket_faults,
         } = deps;
@@ -159,6 +164,7 @@ impl Service {
             quotas,
             accounts,
             developers,
+            retention,
             passwords,
             applications_last_used: LastUsed::default(),
             secrets_last_used: LastUsed::default(),

@@ -1,5 +1,8 @@
 //! The migrations of the schema: numbered SQL files, applied once and in order, each in a transaction of its
 //! own.
+//!
+//! A text is for both engines. Where they differ, a line `-- on SQLite` or `-- on PostgreSQL` begins a part for one of
+//! them, up to the next such line or `-- on both`.
 
 use sha2::{Digest, Sha256};
 
@@ -12,14 +15,37 @@ pub struct Migration {
     pub version: i64,
     /// Its name.
     pub name: &'static str,
-    /// Its statements, for both engines.
+    /// Its statements, with the parts for one engine.
     pub sql: &'static str,
+}
+
+/// The engine of a migration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MigratedEngine {
+    Sqlite,
+    Postgres,
 }
 
 impl Migration {
     /// SHA-256 of the text, in lower-case hex.
     pub(crate) fn checksum(&self) -> String {
         Sha256::digest(self.sql.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// The statements for an engine.
+    pub(crate) fn text_for(&self, engine: MigratedEngine) -> String {
+        let mut part = None;
+        let mut text = String::with_capacity(self.sql.len());
+        for line in self.sql.split_inclusive('\n') {
+            match line.trim_end() {
+                "-- on SQLite" => part = Some(MigratedEngine::Sqlite),
+                "-- on PostgreSQL" => part = Some(MigratedEngine::Postgres),
+                "-- on both" => part = None,
+                _ if part.is_none_or(|part| part == engine) => text.push_str(line),
+                _ => {}
+            }
+        }
+        text
     }
 }
 
@@ -108,6 +134,8 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "audit_log_actions",
         sql: include_str!("../migrations/0035_audit_log_actions.sql"),
     },
+    Migration { version: 36, name: "retention", sql: include_str!("../migrations/0036_retention.sql") },
+    Migration { version: 37, name: "partitions", sql: include_str!("../migrations/0037_partitions.sql") },
 ];
 
 /// The applied migrations. `applied_at` (epoch ms) is by the engine's clock, for operators alone.
@@ -196,6 +224,14 @@ mod tests {
         const TWICE: &[Migration] = &[TWO[0], TWO[1], TWO[1]];
         let twice = pending(TWICE, &[]).unwrap_err().to_string();
         assert!(twice.contains("migration 2 (two) is out of order"), "{twice}");
+    }
+
+    #[test]
+    fn a_part_is_for_one_engine() {
+        let sql = "both;\n-- on SQLite\nsqlite;\n-- on PostgreSQL\npostgres;\n-- on both\nend;";
+        let migration = Migration { version: 1, name: "parts", sql };
+        assert_eq!(migration.text_for(MigratedEngine::Sqlite), "both;\nsqlite;\nend;");
+        assert_eq!(migration.text_for(MigratedEngine::Postgres), "both;\npostgres;\nend;");
     }
 
     #[test]

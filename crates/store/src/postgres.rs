@@ -4,6 +4,7 @@ pub(crate) mod connection;
 pub(crate) mod connector;
 mod read_pool;
 mod tls;
+mod upkeep;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -31,6 +32,7 @@ const BEGIN_SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
 /// An open PostgreSQL database.
 pub(crate) struct Postgres {
+    endpoint: Endpoint,
     pool: Pool,
     read_pool: ReadPool,
     /// A permit for each transaction that waits or runs.
@@ -51,9 +53,8 @@ impl Postgres {
         connector::prepare_database(&endpoint, options.migrations, deadlines).await?;
         // The driver knows whether a connection is closed. Asking the server would cost a round trip.
         let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
-        let Endpoint { config, tls } = endpoint;
-        let connector = Connector::for_writing(deadlines, tls.clone());
-        let pool = Pool::builder(Manager::from_connect(config.clone(), connector, recycling))
+        let connector = Connector::for_writing(deadlines, endpoint.tls.clone());
+        let pool = Pool::builder(Manager::from_connect(endpoint.config.clone(), connector, recycling))
             .max_size(options.postgres_connections.max(1))
             .wait_timeout(Some(deadlines.acquire))
             .create_timeout(Some(deadlines.connect))
@@ -64,11 +65,8 @@ impl Postgres {
             u32::try_from(options.queue_cap).unwrap_or(u32::MAX).min(Semaphore::MAX_PERMITS as u32);
         Ok(Self {
             pool,
-            read_pool: ReadPool::new(
-                Endpoint { config, tls },
-                options.postgres_read_connections.max(1),
-                deadlines,
-            ),
+            endpoint: endpoint.clone(),
+            read_pool: ReadPool::new(endpoint, options.postgres_read_connections.max(1), deadlines),
             transactions: Semaphore::new(queue_cap as usize),
             lookups: Semaphore::new(queue_cap as usize),
             queue_cap,

@@ -4,8 +4,12 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
+
+use domain::Timestamp;
 
 use crate::disk::Disk;
+use crate::partitions::{PartitionUpkeep, PartitionedTable};
 use crate::postgres::Postgres;
 use crate::sqlite::Sqlite;
 use crate::{Options, SendAsyncFnOnce, Stats, StoreError, Target, Tx};
@@ -125,6 +129,25 @@ impl Store {
         match &self.0 {
             Engine::Sqlite(engine) => engine.copy_to(path).await,
             Engine::Postgres(_) => Err(StoreError::Unavailable("PostgreSQL is not copied".to_owned())),
+        }
+    }
+
+    /// Makes the partitions of a table that are needed next, and drops those whose rows are all older than
+    /// `kept_ms`. `None` on SQLite, which has none. Statements that wait for the table wait for `longest`,
+    /// and only when a clock was far ahead or the upkeep did not run for days.
+    ///
+    /// # Errors
+    /// [`StoreError::Contention`] if other transactions held the table for too long: try again later.
+    pub async fn keep_partitions(
+        &self,
+        table: PartitionedTable,
+        now: Timestamp,
+        kept_ms: i64,
+        longest: Duration,
+    ) -> Result<Option<PartitionUpkeep>, StoreError> {
+        match &self.0 {
+            Engine::Sqlite(_) => Ok(None),
+            Engine::Postgres(engine) => engine.keep_partitions(table, now, kept_ms, longest).await.map(Some),
         }
     }
 

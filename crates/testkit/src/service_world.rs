@@ -233,6 +233,7 @@ fn service_as(
         webhooks: Default::default(),
         accounts: AccountSettings { registration: true, sends_mail: true, ..Default::default() },
         developers: Default::default(),
+        retention: Default::default(),
         password_cost: PasswordCost::LEAST,
         socket_faults: None,
     })

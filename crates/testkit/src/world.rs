@@ -374,6 +374,7 @@ pub(crate) fn settings(setup: Setup, target: &Target) -> Settings {
             ..WebhookSettings::default()
         },
         developers: DeveloperSettings { reviews_scopes: setup.reviews_scopes },
+        retention: Default::default(),
         accounts: AccountSettings {
             registration: setup.passwords,
             sends_mail: true,

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args};
 use commands::{CommandFailure, secret_file};
+use domain::retention::{RETENTION_TABLE, Retention};
 use serde_json::{Value, json};
 
 use super::serve::ServeOptions;
@@ -79,10 +80,11 @@ pub fn check_config(options: &CheckConfigOptions, matches: &ArgMatches) -> Resul
     let shown = shown(matches);
     let unread = unread(&shown);
     let checked = options.serve.telemetry().and_then(|_| options.serve.settings());
+    let retention = options.serve.common.retention();
     let problem = checked.err();
     match options.json {
-        true => println!("{:#}", as_json(&shown, &unread, problem.as_deref())),
-        false => print!("{}", as_text(&shown, &unread)),
+        true => println!("{:#}", as_json(&shown, &retention, &unread, problem.as_deref())),
+        false => print!("{}{}", as_text(&shown, &unread), retention_text(&retention)),
     }
     match problem {
         Some(problem) => Err(CommandFailure::Usage(problem)),
@@ -161,14 +163,26 @@ fn unread(shown: &[Shown]) -> Vec<String> {
     names
 }
 
-fn as_json(shown: &[Shown], unread: &[String], problem: Option<&str>) -> Value {
+/// How long each kind of rows is kept.
+fn retention_text(retention: &Retention) -> String {
+    let width = RETENTION_TABLE.iter().map(|rule| rule.name.len()).max().unwrap_or_default();
+    let mut text = "Retention (--retain):\n".to_owned();
+    for rule in &RETENTION_TABLE {
+        let _ = writeln!(text, "  {:width$}  {} days", rule.name, retention.days(rule.of));
+    }
+    text
+}
+
+fn as_json(shown: &[Shown], retention: &Retention, unread: &[String], problem: Option<&str>) -> Value {
     let options = shown.iter().map(|each| {
         let (source, from) = each.source.words();
         json!({ "option": each.name, "group": each.group, "variable": each.variable, "value": each.value,
             "source": source, "from": from })
     });
+    let days = RETENTION_TABLE.iter().map(|rule| (rule.name.to_owned(), json!(retention.days(rule.of))));
+    let days = Value::Object(days.collect());
     json!({ "ok": problem.is_none(), "problem": problem, "options": options.collect::<Vec<_>>(),
-        "unreadVariables": unread })
+        "retentionDays": days, "unreadVariables": unread })
 }
 
 fn as_text(shown: &[Shown], unread: &[String]) -> String {

@@ -11,6 +11,7 @@ use domain::client_address::TrustedProxies;
 use domain::limits::{PASSWORD_CHARS_MIN, PASSWORD_CHARS_MIN_MAX};
 use domain::mail::MailHook;
 use domain::outbound::WebhookUrl;
+use domain::retention::Retention;
 use domain::seal::ServiceKey;
 use domain::secret::WebhookSecret;
 use domain::{Language, Profile};
@@ -114,6 +115,12 @@ pub struct CommonOptions {
         help_heading = STORE)]
     database_url: Option<String>,
 
+    /// How long rows are kept that grow with use, in days, as in `chat-messages=7,donations=400`. What is not
+    /// named keeps its default. docs/operating.md#retention has the names. The same on every node.
+    #[arg(long, value_name = "NAME=DAYS,…", env = "STAGEDOOR_RETAIN", value_parser = Retention::parse,
+        help_heading = STORE)]
+    retain: Option<Retention>,
+
     /// The brand of the pages.
     #[command(flatten)]
     brand: BrandOptions,
@@ -173,6 +180,11 @@ impl CommonOptions {
         Telemetry::new(self.log.as_deref().unwrap_or(default), format)
     }
 
+    /// How long rows are kept that grow with use.
+    pub(super) fn retention(&self) -> Retention {
+        self.retain.unwrap_or_default()
+    }
+
     pub(super) fn settings(&self, store: StoreSettings) -> Result<Settings, String> {
         check_listeners(self.listen, self.platform_listen)?;
         let mail_hook = self.mail_hook()?;
@@ -213,6 +225,7 @@ impl CommonOptions {
                 passwords: true,
             },
             developers: DeveloperSettings { reviews_scopes: self.review_scopes },
+            retention: self.retention(),
             upstreams: Vec::new(),
             mail_hook,
             password_cost: PasswordCost::default(),

@@ -1,12 +1,15 @@
 //! Background work of a node: heartbeats, ending the sessions of dead nodes, deleting expired rows.
 
+use std::time::Duration;
+
 use bus::Message;
 use domain::Timestamp;
 use domain::limits::{
-    AUDIT_LOG_KEPT_MS, DISCONNECTED_SESSION_VISIBLE_MS, ENDED_TOKENS_KEPT_MS, LIVE_WALK_GRACE_MS,
-    LIVE_WALK_MS, NODE_DEAD_AFTER_MS, REFRESH_TOKEN_LIFETIME_MS, SESSION_URLS_KEPT_MS, SLOW_MODE_MAX_MS,
-    USAGE_KEPT_MS, WEBHOOK_DELIVERIES_KEPT_MS,
+    ENDED_TOKENS_KEPT_MS, LIVE_WALK_GRACE_MS, LIVE_WALK_MS, NODE_DEAD_AFTER_MS, REFRESH_TOKEN_LIFETIME_MS,
+    SESSION_URLS_KEPT_MS, SLOW_MODE_MAX_MS,
 };
+use domain::retention::{Retained, Retention};
+use store::PartitionedTable;
 pub use store::queries::sweeps::SWEEP_ROWS_MAX;
 use store::queries::sweeps::Sweep;
 
@@ -15,6 +18,16 @@ use crate::platform::idempotency::KEY_LIFETIME_MS;
 use crate::realtime::lost_events::LOST_EVENTS_KEPT_MS;
 use crate::work::Work;
 use crate::{Error, Service};
+
+/// Rows of the first batch of a kind that grows with use.
+const BATCH_ROWS_FIRST: i64 = 200;
+/// The fewest and the most rows of a batch.
+const BATCH_ROWS_MIN: i64 = 50;
+const BATCH_ROWS_MAX: i64 = 2_000;
+/// A batch that takes longer makes the next one half as large. On SQLite other writes wait for a batch.
+const BATCH_TARGET: Duration = Duration::from_millis(10);
+/// Maximum number of batches of a kind in one sweep.
+const BATCHES_MAX: usize = 20;
 
 /// Whether the other nodes count this node as alive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,20 +141,58 @@ impl Service {
         .await
     }
 
-    /// Deletes expired rows and returns their number. At most [`SWEEP_ROWS_MAX`] rows of one kind are
-    /// deleted, so more may be left.
+    /// Deletes expired rows and returns their number. At most [`SWEEP_ROWS_MAX`] rows of one kind, or
+    /// [`BATCHES_MAX`] batches of a kind that grows with use, are deleted, so more may be left.
     pub async fn sweep(&self) -> Result<u64, Error> {
         let now = self.now();
         let mut swept = 0;
         for sweep in Sweep::ALL {
-            let before = expiry_limit(sweep, now);
-            swept +=
-                self.write(async move |work: &mut Work<'_>| Ok(work.sweep(sweep, before).await?)).await?;
+            swept += match expiry(sweep, now) {
+                Expiry::At(limit) => self.sweep_once(sweep, limit, SWEEP_ROWS_MAX).await?,
+                Expiry::Retention(of) if !self.drops_partitions(sweep).await => {
+                    self.sweep_in_batches(sweep, self.0.retention.oldest(of, now)).await?
+                }
+                Expiry::Retention(_) => 0,
+            };
         }
         swept += self.delete_expired_secrets().await?;
         swept += self.purge_applications().await?;
         swept += self.sweep_channels().await?;
         Ok(swept)
+    }
+
+    async fn sweep_once(&self, sweep: Sweep, before: Timestamp, rows: i64) -> Result<u64, Error> {
+        self.write(async move |work: &mut Work<'_>| Ok(work.sweep_rows(sweep, before, rows).await?)).await
+    }
+
+    /// Deletes rows in batches. Each batch is a write of its own, and on SQLite the writes that wait come
+    /// before the next one.
+    async fn sweep_in_batches(&self, sweep: Sweep, before: Timestamp) -> Result<u64, Error> {
+        let (mut swept, mut rows) = (0, BATCH_ROWS_FIRST);
+        for _ in 0..BATCHES_MAX {
+            let began = self.clock().monotonic();
+            let deleted = self.sweep_once(sweep, before, rows).await?;
+            swept += deleted;
+            if deleted < rows.unsigned_abs() {
+                break;
+            }
+            rows = next_batch(rows, self.clock().monotonic().saturating_sub(began));
+        }
+        Ok(swept)
+    }
+
+    /// Whether the rows are in partitions, which are dropped as a whole.
+    async fn drops_partitions(&self, sweep: Sweep) -> bool {
+        match sweep {
+            Sweep::ChatMessages => self.keep_partitions(PartitionedTable::ChatMessages).await,
+            Sweep::Donations => self.keep_partitions(PartitionedTable::Donations).await,
+            _ => false,
+        }
+    }
+
+    /// How long rows are kept that grow with use.
+    pub fn retention(&self) -> &Retention {
+        &self.0.retention
     }
 
     /// Records a run of a job, and whether the run succeeded.
@@ -155,8 +206,31 @@ impl Service {
     }
 }
 
-fn expiry_limit(sweep: Sweep, now: Timestamp) -> Timestamp {
-    match sweep {
+/// The rows of the next batch after one of `rows` rows that took so long.
+fn next_batch(rows: i64, took: Duration) -> i64 {
+    let next = if took > BATCH_TARGET { rows / 2 } else { rows * 2 };
+    next.clamp(BATCH_ROWS_MIN, BATCH_ROWS_MAX)
+}
+
+/// When a row of a kind is deleted.
+enum Expiry {
+    /// It was over at this time.
+    At(Timestamp),
+    /// The retention table says when it is old.
+    Retention(Retained),
+}
+
+fn expiry(sweep: Sweep, now: Timestamp) -> Expiry {
+    Expiry::At(match sweep {
+        Sweep::ChatMessages => return Expiry::Retention(Retained::ChatMessages),
+        Sweep::Donations => return Expiry::Retention(Retained::Donations),
+        Sweep::Sessions => return Expiry::Retention(Retained::EndedSessions),
+        Sweep::WebhookNotices | Sweep::WebhookDeliveries => {
+            return Expiry::Retention(Retained::WebhookMessages);
+        }
+        Sweep::ClaimChanges => return Expiry::Retention(Retained::ClaimChanges),
+        Sweep::ApplicationUsage => return Expiry::Retention(Retained::ApplicationRequests),
+        Sweep::AuditLog => return Expiry::Retention(Retained::AuditLog),
         // A used code is kept as long as its tokens may live, so that a second use is detected.
         Sweep::Codes => now.plus_ms(-REFRESH_TOKEN_LIFETIME_MS),
         Sweep::AccessTokens | Sweep::RefreshTokens | Sweep::EndedTokens => now.plus_ms(-ENDED_TOKENS_KEPT_MS),
@@ -171,13 +245,25 @@ fn expiry_limit(sweep: Sweep, now: Timestamp) -> Timestamp {
         | Sweep::WebhookSecrets
         | Sweep::DeletedWebhooks
         | Sweep::WebhookRemains => now,
-        Sweep::WebhookNotices | Sweep::WebhookDeliveries => now.plus_ms(-WEBHOOK_DELIVERIES_KEPT_MS),
-        Sweep::AuditLog => now.plus_ms(-AUDIT_LOG_KEPT_MS),
-        Sweep::ApplicationUsage => now.plus_ms(-USAGE_KEPT_MS),
-        Sweep::Sessions => now.plus_ms(-DISCONNECTED_SESSION_VISIBLE_MS),
         Sweep::IdempotencyKeys => now.plus_ms(-KEY_LIFETIME_MS),
         Sweep::ChatSpeakers => now.plus_ms(-SLOW_MODE_MAX_MS),
         Sweep::LostEvents | Sweep::EventOutbox => now.plus_ms(-LOST_EVENTS_KEPT_MS),
         Sweep::LiveSpans => now.plus_ms(-LIVE_WALK_MS - LIVE_WALK_GRACE_MS),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_grow_until_they_take_long() {
+        let (fast, slow) = (BATCH_TARGET, BATCH_TARGET + Duration::from_millis(1));
+        assert_eq!(next_batch(BATCH_ROWS_FIRST, fast), 400);
+        assert_eq!(next_batch(400, slow), 200);
+        assert_eq!(next_batch(BATCH_ROWS_MAX, fast), BATCH_ROWS_MAX);
+        assert_eq!(next_batch(BATCH_ROWS_MIN, slow), BATCH_ROWS_MIN);
+        // The job takes a full round for a backlog.
+        assert!(BATCH_ROWS_MIN * BATCHES_MAX as i64 >= SWEEP_ROWS_MAX);
     }
 }

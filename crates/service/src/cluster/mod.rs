@@ -8,3 +8,4 @@ pub(crate) mod job_metrics;
 pub(crate) mod node_state;
 pub mod nodes;
 pub mod overview;
+mod partitions;

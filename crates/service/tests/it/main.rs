@@ -25,6 +25,7 @@ mod message_times;
 mod nodes;
 mod owned_webhooks;
 mod people;
+mod retention;
 mod sessions;
 mod sign_in;
 mod subscriptions;

@@ -1,7 +1,8 @@
-//! `/operator`: the nodes, what waits, and what needs a decision.
+//! `/operator`: the nodes, what waits, what needs a decision, and how long rows are kept.
 
 use askama::Template;
 use domain::Timestamp;
+use domain::retention::{RETENTION_TABLE, Retained, Retention};
 use domain::review::ReviewState;
 use service::overview::{Backlog, COUNTED_MAX, Overview};
 use web::pages::{Area, Lang, Moment, Shell, filters};
@@ -36,6 +37,15 @@ struct Figure {
     needs_a_look: bool,
 }
 
+/// A kind of rows that are deleted when they are old.
+struct RetentionRow {
+    name: &'static str,
+    label: &'static str,
+    kept: String,
+    /// Whether the operator chose another time than the default.
+    is_chosen: bool,
+}
+
 #[derive(Template)]
 #[template(path = "site/operator/overview.html")]
 struct OverviewPage<'a> {
@@ -44,6 +54,7 @@ struct OverviewPage<'a> {
     t: &'static OverviewTexts,
     figures: Vec<Figure>,
     nodes: Vec<NodeRow>,
+    retention: Vec<RetentionRow>,
 }
 
 impl OverviewPage<'_> {
@@ -66,6 +77,7 @@ pub(super) async fn show(operator: OperatorPerson<role::Read>) -> PageAnswer {
         t: texts(lang),
         figures: figures(&overview, pending, lang),
         nodes: nodes(&overview, service.node().as_str(), now, lang),
+        retention: retention(service.retention(), lang),
     })
 }
 
@@ -178,6 +190,33 @@ fn nodes(overview: &Overview, own: &str, now: Timestamp, lang: Lang) -> Vec<Node
     overview.nodes.iter().map(row).collect()
 }
 
+fn retention(retention: &Retention, lang: Lang) -> Vec<RetentionRow> {
+    let row = |rule: &domain::retention::RetentionRule| RetentionRow {
+        name: rule.name,
+        label: retained(rule.of, lang),
+        kept: match lang {
+            Lang::Ko => format!("{}일", retention.days(rule.of)),
+            Lang::En => format!("{} days", retention.days(rule.of)),
+        },
+        is_chosen: retention.kept_ms(rule.of) != rule.default_ms,
+    };
+    RETENTION_TABLE.iter().map(row).collect()
+}
+
+const fn retained(of: Retained, lang: Lang) -> &'static str {
+    match of {
+        Retained::ChatMessages => lang.pick("채팅 메시지", "Chat messages"),
+        Retained::Donations => lang.pick("후원", "Donations"),
+        Retained::EndedSessions => lang.pick("끝난 세션", "Ended sessions"),
+        Retained::WebhookMessages => lang.pick("웹훅 메시지와 시도", "Webhook messages, with their attempts"),
+        Retained::ClaimChanges => lang.pick("리워드 지급 상태의 변경", "Changes of claims"),
+        Retained::ApplicationRequests => {
+            lang.pick("애플리케이션의 일별 요청 수", "Requests of applications, by day")
+        }
+        Retained::AuditLog => lang.pick("감사 로그", "Audit log"),
+    }
+}
+
 /// The words of the page.
 struct OverviewTexts {
     lead: &'static str,
@@ -189,6 +228,12 @@ struct OverviewTexts {
     started: &'static str,
     seen: &'static str,
     look: &'static str,
+    retention: &'static str,
+    retention_about: &'static str,
+    rows: &'static str,
+    option: &'static str,
+    kept: &'static str,
+    chosen: &'static str,
 }
 
 fn texts(lang: Lang) -> &'static OverviewTexts {
@@ -208,6 +253,12 @@ const KO: OverviewTexts = OverviewTexts {
     started: "시작",
     seen: "마지막 신호",
     look: "확인 필요",
+    retention: "보관 기간",
+    retention_about: "이보다 오래된 데이터는 삭제됩니다. 노드의 옵션 --retain으로 바꿉니다.",
+    rows: "데이터",
+    option: "옵션의 이름",
+    kept: "기간",
+    chosen: "직접 정함",
 };
 
 const EN: OverviewTexts = OverviewTexts {
@@ -220,4 +271,10 @@ const EN: OverviewTexts = OverviewTexts {
     started: "Started",
     seen: "Last heartbeat",
     look: "Needs a look",
+    retention: "Retention",
+    retention_about: "Older data is deleted. The option --retain of a node changes the times.",
+    rows: "Data",
+    option: "Name in the option",
+    kept: "Kept for",
+    chosen: "Chosen",
 };

@@ -11,6 +11,7 @@ use tokio_postgres::types::private::BytesMut;
 use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 use tokio_postgres::{Error, Statement};
 
+use crate::partitions::parent_of;
 use crate::{Contention, Row, StoreError, Value};
 
 /// The driver's words for a server that answers without TLS.
@@ -475,8 +476,9 @@ fn unreachable_server(error: &Error) -> StoreError {
 /// server, without the values.
 fn unique_name(table: &str, detail: &str, constraint: &str) -> String {
     let columns = detail.split_once('(').and_then(|(_, rest)| rest.split_once(")=("));
+    // A violation in a partition is one of its table.
     match columns {
-        Some((columns, _)) => format!("{table}({columns})"),
+        Some((columns, _)) => format!("{}({columns})", parent_of(table)),
         None => constraint.to_owned(),
     }
 }
@@ -494,6 +496,7 @@ mod tests {
             ("", "codes_pkey"),
         ] {
             assert_eq!(unique_name("codes", detail, "codes_pkey"), name);
+            assert_eq!(unique_name("codes__until_20261127", detail, "codes_pkey"), name);
         }
     }
 }

@@ -11,7 +11,7 @@ use tokio_postgres::{Client, Config, Connection, Error, NoTls, Socket};
 
 use super::connection::failure;
 use super::tls::{self, Tls};
-use crate::migrate::{self, Applied, Migration};
+use crate::migrate::{self, Applied, MigratedEngine, Migration};
 use crate::{DEADLINE, DatabaseUrl, StoreError};
 
 /// The deadlines of the parts of a request.
@@ -54,7 +54,8 @@ const MIGRATION_LOCK_DEADLINE: Duration = Duration::from_secs(60);
 /// The advisory lock of migrations: "stagedor" in ASCII.
 const MIGRATION_LOCK: i64 = 0x7374_6167_6564_6f72;
 
-/// Gives every text column of the schema the collation `C`, and with it its indexes. Text is then ordered and
+/// Gives every text column of the schema the collation `C`, and with it its indexes. A partition follows its
+/// table. A key of partitions cannot be changed, so its migration names the collation. Text is then ordered and
 /// compared by its bytes, as on SQLite.
 const ORDER_TEXT_BY_BYTES: &str = r#"DO $$
 DECLARE
@@ -65,7 +66,7 @@ BEGIN
             || string_agg(format('ALTER COLUMN %I TYPE TEXT COLLATE "C"', a.attname), ', ' ORDER BY a.attnum)
         FROM pg_class c
         JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-        WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r'
+        WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition
           AND a.atttypid = 'text'::regtype AND a.attcollation <> 'pg_catalog."C"'::regcollation
         GROUP BY c.oid
     LOOP
@@ -147,7 +148,7 @@ impl Connect for Connector {
     }
 }
 
-async fn connect(config: &Config, tls: Option<&Tls>) -> Result<(Client, JoinHandle<()>), Error> {
+pub(super) async fn connect(config: &Config, tls: Option<&Tls>) -> Result<(Client, JoinHandle<()>), Error> {
     match tls {
         Some(tls) => config.connect(tls.clone()).await.map(run),
         None => config.connect(NoTls).await.map(run),
@@ -284,7 +285,7 @@ async fn apply(client: &Client, migration: &Migration) -> Result<(), Error> {
     client.batch_execute("BEGIN").await?;
     // Before the migration, because it may order rows of older tables. After it, for its own tables.
     client.batch_execute(ORDER_TEXT_BY_BYTES).await?;
-    client.batch_execute(migration.sql).await?;
+    client.batch_execute(&migration.text_for(MigratedEngine::Postgres)).await?;
     client.batch_execute(ORDER_TEXT_BY_BYTES).await?;
     client
         .execute(

@@ -5,7 +5,9 @@
 //! statements of the service keep.
 
 use domain::Timestamp;
-use domain::limits::{CLIENT_SESSIONS_MAX, SUBSCRIPTIONS_PER_SESSION_MAX, USER_SESSIONS_MAX};
+use domain::limits::{
+    CLIENT_SESSIONS_MAX, SUBSCRIPTIONS_PER_SESSION_MAX, USER_SESSIONS_MAX, WEBHOOK_DELIVERIES_KEPT_MS,
+};
 
 /// The most contradictions that are named.
 pub const NAMED_MAX: usize = 20;
@@ -29,7 +31,9 @@ pub struct Invariant {
 /// The sentences, for a store that is looked at now.
 pub fn invariants(now: Timestamp) -> Vec<Invariant> {
     let overdue = now.plus_ms(-OVERDUE_MS).as_millis();
-    [lists(), credentials(overdue), sessions(overdue), drops(), lives(), events(overdue)].concat()
+    // A message is kept at least for this time, whatever its retention is.
+    let kept = now.plus_ms(-WEBHOOK_DELIVERIES_KEPT_MS).as_millis();
+    [lists(), credentials(overdue), sessions(overdue), drops(kept), lives(), events(overdue)].concat()
 }
 
 fn invariant(name: &'static str, sentence: &'static str, mend: &'static str, sql: &str) -> Invariant {
@@ -136,7 +140,7 @@ fn sessions(overdue: i64) -> Vec<Invariant> {
     ]
 }
 
-fn drops() -> Vec<Invariant> {
+fn drops(kept: i64) -> Vec<Invariant> {
     vec![
         invariant(
             "claim-states",
@@ -158,16 +162,18 @@ fn drops() -> Vec<Invariant> {
         ),
         invariant(
             "claim-messages",
-            "Each claim has a message for each webhook that has messages of the claims before and after it.",
+            "Each claim of 30 days has a message for each webhook that has messages of the claims before and after it.",
             "The application has to read its claims: GET /open/v1/drops/reward-claims",
-            "SELECT c.claim_id || ' ' || w.webhook_id FROM webhooks w
+            &format!(
+                "SELECT c.claim_id || ' ' || w.webhook_id FROM webhooks w
              JOIN applications a ON a.client_id = w.client_id
              JOIN reward_claims c ON c.organization_id = a.organization_id
-             WHERE w.enabled AND w.url IS NOT NULL AND c.claimed_at > w.changed_at
+             WHERE w.enabled AND w.url IS NOT NULL AND c.claimed_at > w.changed_at AND c.claimed_at > {kept}
                AND c.claimed_at > (SELECT MIN(o.created_at) FROM webhook_deliveries o WHERE o.webhook_id = w.webhook_id)
                AND c.claimed_at < (SELECT MAX(o.created_at) FROM webhook_deliveries o WHERE o.webhook_id = w.webhook_id)
                AND NOT EXISTS (
-                 SELECT 1 FROM webhook_deliveries d WHERE d.webhook_id = w.webhook_id AND d.claim_id = c.claim_id)",
+                 SELECT 1 FROM webhook_deliveries d WHERE d.webhook_id = w.webhook_id AND d.claim_id = c.claim_id)"
+            ),
         ),
         invariant(
             "delivery-attempts",

@@ -4,7 +4,8 @@
 pub(super) fn sqlite_plan(sql: &str) -> Vec<String> {
     let database = rusqlite::Connection::open_in_memory().unwrap();
     for migration in crate::migrate::MIGRATIONS {
-        database.execute_batch(migration.sql).unwrap();
+        let text = migration.text_for(crate::migrate::MigratedEngine::Sqlite);
+        database.execute_batch(&text).unwrap();
     }
     let mut statement = database.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
     let nothing = std::iter::repeat_n(None::<i64>, statement.parameter_count());

@@ -10,7 +10,7 @@ use rusqlite::hooks;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{CachedStatement, InterruptHandle, OpenFlags, ToSql, ffi};
 
-use crate::migrate::{self, Applied, Migration};
+use crate::migrate::{self, Applied, MigratedEngine, Migration};
 use crate::{Row, StoreError, Value};
 
 /// Copies all pages in one step.
@@ -189,7 +189,7 @@ impl SqliteConnection {
 
     fn apply(&mut self, migration: &Migration) -> rusqlite::Result<()> {
         let transaction = self.sqlite.transaction()?;
-        transaction.execute_batch(migration.sql)?;
+        transaction.execute_batch(&migration.text_for(MigratedEngine::Sqlite))?;
         transaction.execute(
             "INSERT INTO schema_migrations (version, name, checksum, applied_at)
              VALUES (?1, ?2, ?3, CAST(unixepoch('subsec') * 1000 AS INTEGER))",

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rusqlite::Connection;
 
-use crate::migrate::Migration;
+use crate::migrate::{MigratedEngine, Migration};
 use crate::sqlite::connection::running;
 use crate::{Row, StoreError, Value};
 
@@ -53,7 +53,8 @@ impl Catalog {
         let failed = |error| running(error, "");
         let schema = Connection::open_in_memory().map_err(failed)?;
         for migration in migrations {
-            schema.execute_batch(migration.sql).map_err(|error| crate::migrate::failed(migration, &error))?;
+            let text = migration.text_for(MigratedEngine::Sqlite);
+            schema.execute_batch(&text).map_err(|error| crate::migrate::failed(migration, &error))?;
         }
         let mut shapes = BTreeMap::new();
         let names: Vec<String> = read_all(&schema, TABLES, []).map_err(failed)?;
@@ -178,8 +179,11 @@ mod tests {
         assert!(position("people") < position("two_factors"));
         assert!(position("two_factors") < position("recovery_codes"));
         assert!(position("webhook_deliveries") < position("webhook_attempts"));
-        let created: usize = MIGRATIONS.iter().map(|m| m.sql.matches("CREATE TABLE ").count()).sum();
-        let dropped: usize = MIGRATIONS.iter().map(|m| m.sql.matches("DROP TABLE ").count()).sum();
+        let count = |words: &str| -> usize {
+            let texts = MIGRATIONS.iter().map(|migration| migration.text_for(MigratedEngine::Sqlite));
+            texts.map(|text| text.matches(words).count()).sum()
+        };
+        let (created, dropped) = (count("CREATE TABLE "), count("DROP TABLE "));
         assert_eq!(catalog.tables().len(), created - dropped);
     }
 

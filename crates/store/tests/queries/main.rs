@@ -25,6 +25,7 @@ mod lost_events;
 mod nouns;
 mod operator_keys;
 mod operator_lists;
+mod partitions;
 mod restrictions;
 mod revocations;
 mod session_details;

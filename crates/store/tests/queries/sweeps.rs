@@ -3,7 +3,7 @@
 use domain::event::EventType;
 use domain::limits::DAY_MS;
 use domain::session::{ChangeKind, SessionChange, Subscription};
-use domain::{DeliveryId, WebhookId, WebhookSecretId};
+use domain::{DeliveryId, MessageId, WebhookId, WebhookSecretId};
 use store::queries::lost_events::LostEvents;
 use store::queries::sweeps::{SWEEP_ROWS_MAX, Sweep};
 use store::queries::tokens::{NewCode, NewToken};
@@ -104,6 +104,17 @@ async fn insert(tx: &mut Tx, sweep: Sweep, n: i64, ms: i64) -> Result<(), StoreE
         Sweep::DeletedWebhooks => deleted_webhook(tx, &format!("deleted-{n}"), ms).await.map(drop),
         Sweep::Sessions => end_session(tx, n, ms, 0).await,
         Sweep::SessionChanges => end_session(tx, n, ms, 1).await,
+        Sweep::ChatMessages => {
+            let insert = "
+                INSERT INTO chat_messages (message_id, channel_id, sender_channel_id, content, emojis, message_time)
+                VALUES ($1, 'a', 'a', '', '{}', $2)";
+            tx.execute(insert, params![&message_at(n, ms), ms]).await.map(drop)
+        }
+        Sweep::Donations => {
+            let insert = "INSERT INTO donations VALUES ($1, 'a', NULL, 'CHAT', '1', '', '{}', $2)";
+            tx.execute(insert, params![&message_at(n, ms), ms]).await.map(drop)
+        }
+        Sweep::ClaimChanges => claim_change(tx, n, ms).await,
         Sweep::TemporaryRestrictions => {
             tx.restrict_temporarily(channel_id, &channel(&n.to_string()), expires_at, at(0)).await.map(drop)
         }
@@ -116,6 +127,36 @@ async fn insert(tx: &mut Tx, sweep: Sweep, n: i64, ms: i64) -> Result<(), StoreE
 /// Lets the owner of channel `a` sign in.
 async fn person(tx: &mut Tx) -> Result<(), StoreError> {
     tx.put_person(&channel("a"), "login", "hash").await
+}
+
+/// The id of a message or donation of that time.
+fn message_at(n: i64, ms: i64) -> MessageId {
+    let mut random = [0; 10];
+    random[2..].copy_from_slice(&n.to_be_bytes());
+    MessageId::generate(at(ms), random)
+}
+
+/// A claim with one change.
+async fn claim_change(tx: &mut Tx, n: i64, ms: i64) -> Result<(), StoreError> {
+    for insert in [
+        "INSERT INTO organizations (organization_id, organization_name, verified) VALUES ('o', 'o', FALSE)
+         ON CONFLICT DO NOTHING",
+        "INSERT INTO categories (category_id, category_type, category_value) VALUES ('g', 'GAME', 'g')
+         ON CONFLICT DO NOTHING",
+        "INSERT INTO drops_campaigns (campaign_id, campaign_name, organization_id, category_id)
+         VALUES ('k', 'k', 'o', 'g') ON CONFLICT DO NOTHING",
+    ] {
+        tx.execute(insert, &[]).await?;
+    }
+    let claim = "
+        INSERT INTO reward_claims (claim_id, organization_id, campaign_id, reward_id, category_id, channel_id,
+            fulfillment_state, claimed_at, updated_at)
+        VALUES ($1, 'o', 'k', $1, 'g', 'a', 'CLAIMED', 1, 1)";
+    let reward = "INSERT INTO drops_rewards (campaign_id, reward_id, reward_name, claimable) VALUES ('k', $1, 'r', TRUE)";
+    tx.execute(reward, params![n.to_string()]).await?;
+    tx.execute(claim, params![n.to_string()]).await?;
+    let change = "INSERT INTO claim_changes VALUES ($1, 'CLAIMED', 'FULFILLED', 'app', $2)";
+    tx.execute(change, params![n.to_string(), ms]).await.map(drop)
 }
 
 /// Later than any sweep here.
@@ -179,6 +220,9 @@ const fn count(sweep: Sweep) -> &'static str {
         Sweep::Sessions => "SELECT COUNT(*) FROM sessions",
         Sweep::SessionChanges => "SELECT COUNT(*) FROM session_changes",
         Sweep::IdempotencyKeys => "SELECT COUNT(*) FROM idempotency_keys",
+        Sweep::ChatMessages => "SELECT COUNT(*) FROM chat_messages",
+        Sweep::Donations => "SELECT COUNT(*) FROM donations",
+        Sweep::ClaimChanges => "SELECT COUNT(*) FROM claim_changes",
         Sweep::TemporaryRestrictions => "SELECT COUNT(*) FROM temporary_restrictions",
         Sweep::ChatSpeakers => "SELECT COUNT(*) FROM chat_speakers",
         Sweep::WebhookSecrets => "SELECT COUNT(*) FROM webhook_secrets",
@@ -295,6 +339,23 @@ async fn a_sweep_of_long_logs_stays_within_its_batch() {
         }
         for swept in [SWEEP_ROWS_MAX as u64, 900 - SWEEP_ROWS_MAX as u64, 0] {
             assert_eq!(tx.sweep(Sweep::SessionChanges, at(100)).await?, swept);
+        }
+        Ok(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sweep_takes_the_oldest_rows_of_a_range() {
+    in_seeded(async move |tx: &mut Tx| {
+        for sweep in [Sweep::ChatMessages, Sweep::Donations, Sweep::ClaimChanges] {
+            for ms in [5, 3, 4, 1, 2] {
+                insert(tx, sweep, ms, ms).await?;
+            }
+            assert_eq!(tx.sweep_rows(sweep, at(4), 3).await?, 3, "{sweep:?}");
+            assert_eq!(number(tx, count(sweep)).await?, 2, "{sweep:?}");
+            assert_eq!(tx.sweep_rows(sweep, at(4), 3).await?, 1, "the one of the time itself: {sweep:?}");
+            assert_eq!(tx.sweep_rows(sweep, at(4), 3).await?, 0, "{sweep:?}");
         }
         Ok(())
     })

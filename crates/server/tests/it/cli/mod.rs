@@ -10,6 +10,7 @@ mod fixed_hosts;
 mod logs;
 mod metrics;
 pub(crate) mod process;
+mod retention;
 mod sandbox_hosts;
 pub(crate) mod serving;
 mod shutdown;

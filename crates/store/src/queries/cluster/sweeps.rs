@@ -1,11 +1,11 @@
 //! Expired rows. A sweep is small, so that it can share a commit with the requests of users.
 
-use domain::Timestamp;
+use domain::{MessageId, Timestamp};
 
 use crate::queries::columns::sql;
 use crate::{StoreError, Tx, params};
 
-/// Maximum number of rows that one statement of a sweep deletes.
+/// Maximum number of rows that one statement of a sweep deletes, unless the caller says another number.
 pub const SWEEP_ROWS_MAX: i64 = 500;
 
 /// One statement for each kind of row. Rows before the time `$1` are expired. `$2` is the most rows.
@@ -26,6 +26,34 @@ macro_rules! sweep_sql {
         )
     };
 }
+/// The oldest rows of a table whose ids begin with their time. `$1` is a bound of ids. The rows are a range, so
+/// the statement reads and writes pages one after the other.
+macro_rules! sweep_range_sql {
+    ($table:literal, $key:literal) => {
+        sql!(
+            "DELETE FROM ",
+            $table,
+            " WHERE ",
+            $key,
+            " <= (SELECT MAX(",
+            $key,
+            ") FROM (SELECT ",
+            $key,
+            " FROM ",
+            $table,
+            " WHERE ",
+            $key,
+            " < $1 ORDER BY ",
+            $key,
+            " LIMIT $2) b)"
+        )
+    };
+}
+const CHAT_MESSAGES: &str = sweep_range_sql!("chat_messages", "message_id");
+const DONATIONS: &str = sweep_range_sql!("donations", "donation_id");
+const CLAIM_CHANGES: &str = "
+    DELETE FROM claim_changes WHERE changed_at <= $1 AND (claim_id, changed_at) IN (
+        SELECT claim_id, changed_at FROM claim_changes WHERE changed_at <= $1 ORDER BY changed_at LIMIT $2)";
 const CODES: &str = sweep_sql!("authorization_codes", "code_hash", "expires_at");
 const ACCESS_TOKENS: &str = sweep_sql!("access_tokens", "token_hash", "expires_at");
 const REFRESH_TOKENS: &str = sweep_sql!("refresh_tokens", "token_hash", "expires_at");
@@ -143,11 +171,17 @@ pub enum Sweep {
     WebhookRemains,
     /// Webhooks that were deleted and have no messages left, by that time.
     DeletedWebhooks,
+    /// Chat messages, by their time.
+    ChatMessages,
+    /// Donations, by their time.
+    Donations,
+    /// Changes of the states of claims, by their time.
+    ClaimChanges,
 }
 
 impl Sweep {
     /// All of them.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 28] = [
         Self::Codes,
         Self::AccessTokens,
         Self::RefreshTokens,
@@ -173,6 +207,9 @@ impl Sweep {
         Self::WebhookDeliveries,
         Self::DeletedWebhooks,
         Self::WebhookRemains,
+        Self::ChatMessages,
+        Self::Donations,
+        Self::ClaimChanges,
     ];
 
     const fn sql(self) -> &'static str {
@@ -202,6 +239,9 @@ impl Sweep {
             Self::WebhookDeliveries => WEBHOOK_DELIVERIES,
             Self::WebhookRemains => WEBHOOK_REMAINS,
             Self::DeletedWebhooks => DELETED_WEBHOOKS,
+            Self::ChatMessages => CHAT_MESSAGES,
+            Self::Donations => DONATIONS,
+            Self::ClaimChanges => CLAIM_CHANGES,
         }
     }
 }
@@ -209,6 +249,20 @@ impl Sweep {
 impl Tx {
     /// Deletes up to [`SWEEP_ROWS_MAX`] rows that were expired at `before`. Gives their number.
     pub async fn sweep(&mut self, sweep: Sweep, before: Timestamp) -> Result<u64, StoreError> {
-        self.execute(sweep.sql(), params![before, SWEEP_ROWS_MAX]).await
+        self.sweep_rows(sweep, before, SWEEP_ROWS_MAX).await
+    }
+
+    /// Deletes up to `rows` rows that were expired at `before`. Gives their number.
+    pub async fn sweep_rows(
+        &mut self,
+        sweep: Sweep,
+        before: Timestamp,
+        rows: i64,
+    ) -> Result<u64, StoreError> {
+        if matches!(sweep, Sweep::ChatMessages | Sweep::Donations) {
+            let bound = MessageId::bound_at(before.plus_ms(1));
+            return self.execute(sweep.sql(), params![&bound, rows]).await;
+        }
+        self.execute(sweep.sql(), params![before, rows]).await
     }
 }

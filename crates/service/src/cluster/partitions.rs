@@ -1,0 +1,51 @@
+//! The partitions of the tables with the most rows, on PostgreSQL.
+
+use std::time::Duration;
+
+use domain::retention::Retained;
+use store::PartitionedTable;
+
+use crate::{Error, Service};
+
+/// The longest time that chat messages or donations can wait for the upkeep beside a running service.
+const LONGEST: Duration = Duration::from_secs(10);
+/// The same before this node serves. The first start on a database that was copied reads its messages.
+const LONGEST_AT_START: Duration = Duration::from_secs(600);
+
+impl Service {
+    /// Makes the partitions that are needed next, before the node serves. Without them a table is as before
+    /// partitions, so a failure is only logged.
+    pub async fn prepare_partitions(&self) {
+        for table in PartitionedTable::ALL {
+            if let Err(error) = self.try_to_keep_partitions(table, LONGEST_AT_START).await {
+                self.log_failure("failed to make the partitions of a table: the sweep tries again", &error);
+            }
+        }
+    }
+
+    /// Makes the partitions of a table that are needed next, and drops the old ones. `false` on SQLite, whose
+    /// rows are deleted instead. A failure is logged, and the next sweep tries again.
+    pub(super) async fn keep_partitions(&self, table: PartitionedTable) -> bool {
+        self.try_to_keep_partitions(table, LONGEST).await.unwrap_or_else(|error| {
+            self.log_failure("failed to keep the partitions of a table: the next sweep tries again", &error);
+            true
+        })
+    }
+
+    async fn try_to_keep_partitions(
+        &self,
+        table: PartitionedTable,
+        longest: Duration,
+    ) -> Result<bool, Error> {
+        let of = match table {
+            PartitionedTable::ChatMessages => Retained::ChatMessages,
+            PartitionedTable::Donations => Retained::Donations,
+        };
+        let kept_ms = self.retention().kept_ms(of);
+        let upkeep = self.0.store.keep_partitions(table, self.now(), kept_ms, longest).await?;
+        if let Some(upkeep) = upkeep.filter(|upkeep| upkeep.made + upkeep.dropped > 0) {
+            tracing::info!(?table, made = upkeep.made, dropped = upkeep.dropped, "partitions kept");
+        }
+        Ok(upkeep.is_some())
+    }
+}

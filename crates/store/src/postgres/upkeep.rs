@@ -1,0 +1,113 @@
+//! The upkeep of partitions. It changes the schema, so it runs on a connection of its own, once a day for each
+//! table.
+
+use std::time::Duration;
+
+use domain::Timestamp;
+use tokio_postgres::{Client, Error};
+
+use super::Postgres;
+use super::connection::failure;
+use super::connector::{Endpoint, connect};
+use crate::partitions::{Partition, PartitionUpkeep, PartitionedTable, Plan};
+use crate::{Row, StoreError, Tx, params};
+
+const LIST: &str = "
+    SELECT CAST(c.relname AS TEXT), COALESCE(pg_get_expr(c.relpartbound, c.oid), '')
+    FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+    WHERE i.inhparent = to_regclass(CAST($1 AS TEXT))";
+
+/// One node at a time keeps the partitions of a table.
+const TRY_TURN: &str = "SELECT pg_try_advisory_lock(hashtextextended('partitions ' || current_schema() || ' ' || CAST($1 AS TEXT), 0))";
+
+/// How long the statements of others can wait for the upkeep to get the table. A long transaction that reads
+/// the table, such as a backup, makes the upkeep try again later.
+const TABLE_LOCK_MS: u128 = 250;
+/// How long the upkeep waits for an old partition, which no request reads. The server's own vacuum gives it
+/// up after a second.
+const OLD_LOCK_MS: u128 = 2_000;
+
+impl Postgres {
+    pub async fn keep_partitions(
+        &self,
+        table: PartitionedTable,
+        now: Timestamp,
+        kept_ms: i64,
+        longest: Duration,
+    ) -> Result<PartitionUpkeep, StoreError> {
+        let is_kept = self
+            .read(async move |tx: &mut Tx| {
+                let rows = tx.query(LIST, params![table.name()]).await?;
+                let partition = |row: &Row| Ok(Partition::parse(row.get(0)?, row.get::<&str>(1)?));
+                let partitions = rows.iter().map(partition).collect::<Result<Vec<_>, StoreError>>()?;
+                let partitions: Vec<_> = partitions.into_iter().flatten().collect();
+                let plan = Plan::of(table, &partitions, now, kept_ms);
+                let has_old_rows = tx.query_opt(table.row_before(), params![plan.old_end()]).await?.is_some();
+                Ok::<_, StoreError>(plan.is_empty(has_old_rows))
+            })
+            .await?;
+        if is_kept {
+            return Ok(PartitionUpkeep::default());
+        }
+        let Endpoint { config, tls } = &self.endpoint;
+        let (client, task) = connect(config, tls.as_ref()).await.map_err(|error| failure(&error, ""))?;
+        let outcome = keep(&client, table, now, kept_ms, longest).await;
+        // The end of the connection rolls back what failed.
+        drop(client);
+        task.abort();
+        outcome.map_err(|error| failure(&error, ""))
+    }
+}
+
+async fn keep(
+    client: &Client,
+    table: PartitionedTable,
+    now: Timestamp,
+    kept_ms: i64,
+    longest: Duration,
+) -> Result<PartitionUpkeep, Error> {
+    if !client.query_one(TRY_TURN, &[&table.name()]).await?.try_get::<_, bool>(0)? {
+        return Ok(PartitionUpkeep::default());
+    }
+    let plan = Plan::of(table, &list(client, table).await?, now, kept_ms);
+    if statements(client, table, &plan).await?.0.is_empty() {
+        return Ok(PartitionUpkeep::default());
+    }
+    let begin = format!(
+        "BEGIN READ WRITE; SET LOCAL statement_timeout = {}; SET LOCAL lock_timeout = {OLD_LOCK_MS}",
+        longest.as_millis()
+    );
+    client.batch_execute(&begin).await?;
+    for old in plan.old() {
+        client.batch_execute(&format!("LOCK TABLE {old}")).await?;
+    }
+    let name = table.name();
+    client
+        .batch_execute(&format!("SET LOCAL lock_timeout = {TABLE_LOCK_MS}; LOCK TABLE ONLY {name}"))
+        .await?;
+    // Rows may have come.
+    let (statements, upkeep) = statements(client, table, &plan).await?;
+    for statement in statements {
+        client.batch_execute(&statement).await?;
+    }
+    client.batch_execute("COMMIT").await?;
+    Ok(upkeep)
+}
+
+async fn list(client: &Client, table: PartitionedTable) -> Result<Vec<Partition>, Error> {
+    let rows = client.query(LIST, &[&table.name()]).await?;
+    let partition = |row: &tokio_postgres::Row| Ok(Partition::parse(row.try_get(0)?, row.try_get(1)?));
+    let partitions: Vec<_> = rows.iter().map(partition).collect::<Result<_, Error>>()?;
+    Ok(partitions.into_iter().flatten().collect())
+}
+
+/// The statements of the plan, for the rows that are there.
+async fn statements(
+    client: &Client,
+    table: PartitionedTable,
+    plan: &Plan,
+) -> Result<(Vec<String>, PartitionUpkeep), Error> {
+    let newest: Option<String> = client.query_one(&table.newest_of_next(), &[]).await?.try_get(0)?;
+    let has_old_rows = client.query_opt(table.row_before(), &[&plan.old_end()]).await?.is_some();
+    Ok(plan.statements(table, newest.as_deref(), has_old_rows))
+}
