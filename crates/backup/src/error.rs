@@ -16,6 +16,9 @@ pub enum BackupError {
     /// A file cannot be read or written.
     #[error("{0}")]
     File(String),
+    /// An object store cannot be reached, or refuses.
+    #[error("{0}")]
+    Remote(String),
     /// The store failed.
     #[error("{name}: {error}")]
     Store {

@@ -13,7 +13,7 @@ use crate::{BackupError, DATA_FILE};
 /// Bytes that are read at once.
 const BUFFER_BYTES: usize = 1 << 20;
 /// Read and written by the owner alone, because the rows hold hashes of secrets and names of people.
-const PRIVATE_FILE: u32 = 0o600;
+pub(crate) const PRIVATE_FILE: u32 = 0o600;
 const PRIVATE_FOLDER: u32 = 0o700;
 
 /// Makes a folder that its owner alone can read, and the folders above it.
@@ -119,7 +119,12 @@ fn read_through(
         bytes += read as u64;
         on_report(Phase::Bytes, DATA_FILE, bytes);
     }
-    Ok((bytes, hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()))
+    Ok((bytes, hex(hash)))
+}
+
+/// A hash in lower-case hex.
+pub(crate) fn hex(hash: Sha256) -> String {
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Refuses to read a data file of another user: a reader may have to make the log's index, which the service

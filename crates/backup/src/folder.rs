@@ -13,7 +13,7 @@ use crate::manifest::{MANIFEST_FILE, Manifest};
 use crate::{BackupError, files};
 
 /// The beginning of the name of a backup.
-const PREFIX: &str = "stagedoor-";
+pub(crate) const PREFIX: &str = "stagedoor-";
 /// The end of the name of a backup that is being taken.
 const PARTIAL: &str = ".partial";
 /// The file whose lock a taker holds.

@@ -19,6 +19,8 @@
 //! | `restore` | restores a backup |
 //! | `drill` | proves a backup by a restore |
 //! | `inspect` | checks the invariants of a store |
+//! | `s3` | backups in an S3-like object store |
+//! | `s3_client` | requests to an object store |
 //! | `moving` | moves a store to another engine |
 
 mod drill;
@@ -30,6 +32,8 @@ mod manifest;
 mod moving;
 mod report;
 mod restore;
+mod s3;
+mod s3_client;
 mod take;
 
 pub use drill::{Drill, drill};
@@ -40,6 +44,7 @@ pub use manifest::{Manifest, TableEntry};
 pub use moving::{Move, Moved, move_store};
 pub use report::{OnReport, Phase};
 pub use restore::{Restored, restore};
+pub use s3::{S3_SCHEME, S3Access, S3Place};
 pub use take::{Taken, take};
 
 /// The data file of a backup, and of a store that `stagedoor serve --data` uses.

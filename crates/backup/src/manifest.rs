@@ -66,15 +66,17 @@ impl Manifest {
     pub(crate) fn read(folder: &Path) -> Result<Self, BackupError> {
         let path = folder.join(MANIFEST_FILE);
         let text = std::fs::read(&path).map_err(|error| BackupError::file("cannot read", &path, &error))?;
-        let manifest: Self = serde_json::from_slice(&text).map_err(|error| {
-            BackupError::Damaged(format!("{} is not a manifest: {error}", path.display()))
-        })?;
+        Self::of(&text, &path.display().to_string())
+    }
+
+    /// The manifest of a file or an object.
+    pub(crate) fn of(text: &[u8], name: &str) -> Result<Self, BackupError> {
+        let manifest: Self = serde_json::from_slice(text)
+            .map_err(|error| BackupError::Damaged(format!("{name} is not a manifest: {error}")))?;
         if manifest.format > FORMAT {
             return Err(BackupError::Refused(format!(
-                "{} has format {}, and this program knows {FORMAT}: use the program of version {} or newer",
-                path.display(),
-                manifest.format,
-                manifest.version
+                "{name} has format {}, and this program knows {FORMAT}: use the program of version {} or newer",
+                manifest.format, manifest.version
             )));
         }
         Ok(manifest)

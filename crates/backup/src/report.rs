@@ -15,6 +15,10 @@ pub enum Phase {
     Check,
     /// The bytes of a file are hashed or copied.
     Bytes,
+    /// Bytes of a file are written to an object store.
+    Upload,
+    /// Bytes of an object are read.
+    Download,
 }
 
 /// Is called with the part of the work, the table or file, and how much of it is done.

@@ -2,6 +2,7 @@
 //! whose path is in a variable that ends in `_FILE`.
 
 mod backup;
+mod backup_place;
 mod brand;
 mod check_config;
 mod common;

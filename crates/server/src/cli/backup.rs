@@ -1,16 +1,16 @@
 //! `stagedoor backup`, `stagedoor restore` and `stagedoor migrate`.
 
 use std::num::NonZeroU32;
-use std::path::PathBuf;
 
-use backup::{Backup, BackupError, Manifest, Move};
+use backup::{BackupError, Manifest, Move, OnReport};
 use clap::{Args, ValueEnum};
 use commands::CommandFailure;
 use serde_json::{Value, json};
 use service::Clock;
-use store::StoreError;
 use store::transfer::Restart;
+use store::{StoreError, Target};
 
+use super::backup_place::{BackupPlace, S3Options};
 use super::progress::ProgressLines;
 use super::store_options::StoreOptions;
 
@@ -23,6 +23,10 @@ Examples:
   stagedoor backup --data /var/lib/stagedoor --to /backup --keep 24
   STAGEDOOR_DATABASE_URL_FILE=/etc/stagedoor/keys/database-url stagedoor backup --to /backup
   stagedoor backup --list --to /backup
+  AWS_ACCESS_KEY_ID=key AWS_SECRET_ACCESS_KEY_FILE=/etc/stagedoor/keys/s3 \\
+    stagedoor backup --to s3://bucket/stagedoor --s3-endpoint https://minio.example.com:9000 --keep 24
+
+A backup in an object store is read again after it was written, and compared.
 
 The keys are not in a backup: without the service key its stream keys and webhook secrets cannot be opened.
 
@@ -59,15 +63,19 @@ pub struct BackupOptions {
     #[command(flatten)]
     store: StoreOptions,
 
-    /// The folder of the backups. It is made if it is missing.
-    #[arg(long, value_name = "DIR", env = "STAGEDOOR_BACKUPS")]
-    to: PathBuf,
+    /// The folder of the backups, which is made if it is missing, or s3://BUCKET/PREFIX.
+    #[arg(long, value_name = "PLACE", env = "STAGEDOOR_BACKUPS")]
+    to: String,
 
-    /// Deletes the oldest backups of the folder until this many are left, the new one among them.
+    /// The object store.
+    #[command(flatten)]
+    s3: S3Options,
+
+    /// Deletes the oldest backups of the place until this many are left, the new one among them.
     #[arg(long, value_name = "N")]
     keep: Option<NonZeroU32>,
 
-    /// Takes no backup, and lists those of the folder, oldest first.
+    /// Takes no backup, and lists those of the place, oldest first.
     #[arg(long, conflicts_with = "keep")]
     list: bool,
 
@@ -79,9 +87,13 @@ pub struct BackupOptions {
 /// `stagedoor restore`
 #[derive(Debug, Args)]
 pub struct RestoreOptions {
-    /// The backup, or a folder of backups, whose latest one is restored.
+    /// The backup, or a place of backups, whose latest one is restored: a folder, or s3://BUCKET/PREFIX.
     #[arg(value_name = "BACKUP")]
-    backup: PathBuf,
+    backup: String,
+
+    /// The object store.
+    #[command(flatten)]
+    s3: S3Options,
 
     /// The place.
     #[command(flatten)]
@@ -91,10 +103,6 @@ pub struct RestoreOptions {
     /// foreign keys and checksums, and starts this version's schema on it.
     #[arg(long)]
     drill: bool,
-
-    /// Where a drill makes its temporary folder. It needs room for the data file twice.
-    #[arg(long, value_name = "DIR", requires = "drill")]
-    work: Option<PathBuf>,
 
     /// Prints one JSON object, and no progress.
     #[arg(long)]
@@ -139,33 +147,73 @@ pub struct MigrateOptions {
 /// # Errors
 /// [`CommandFailure`] with the exit code.
 pub async fn run_backup(options: &BackupOptions) -> Result<(), CommandFailure> {
+    let place = options.s3.place(&options.to).map_err(CommandFailure::Usage)?;
     if options.list {
-        let backups = backup::list(&options.to).map_err(failure)?;
-        match options.json {
-            true => println!("{}", json!({ "backups": backups.iter().map(as_json).collect::<Vec<_>>() })),
-            false if backups.is_empty() => println!("{} has no backup.", options.to.display()),
-            false => backups.iter().for_each(|backup| println!("{}", as_line(backup))),
-        }
-        return Ok(());
+        return list(&place, options).await;
     }
     let target = options.store.target().map_err(CommandFailure::Usage)?;
     let mut progress = ProgressLines::new(options.json);
-    let now = (Clock::system().now(), env!("CARGO_PKG_VERSION"));
     let mut report = |phase, name: &str, done| progress.report(phase, name, done);
-    let taken = backup::take(&target, &options.to, options.keep, now, &mut report).await;
+    let taken = take(&place, &target, options, &mut report).await;
     drop(progress);
-    let taken = taken.map_err(failure)?;
+    let (address, manifest, deleted) = taken.map_err(failure)?;
     if options.json {
-        let mut value = as_json(&taken.backup);
-        value["deleted"] = json!(taken.deleted);
+        let mut value = as_json(&address, &manifest);
+        value["deleted"] = json!(deleted);
         println!("{value}");
         return Ok(());
     }
-    println!("{}", as_line(&taken.backup));
-    if taken.deleted > 0 {
-        println!("Deleted {} older backups.", taken.deleted);
+    println!("{}", as_line(&address, &manifest));
+    if deleted > 0 {
+        println!("Deleted {deleted} older backups.");
     }
     Ok(())
+}
+
+async fn list(place: &BackupPlace, options: &BackupOptions) -> Result<(), CommandFailure> {
+    let backups = match place {
+        BackupPlace::Folder(folder) => {
+            let backups = backup::list(folder).map_err(failure)?;
+            backups.into_iter().map(|backup| (backup.folder.display().to_string(), backup.manifest)).collect()
+        }
+        BackupPlace::S3(place) => place.list().await.map_err(failure)?,
+    };
+    let backups: Vec<(String, Manifest)> = backups;
+    if options.json {
+        let backups: Vec<_> = backups.iter().map(|(address, manifest)| as_json(address, manifest)).collect();
+        println!("{}", json!({ "backups": backups }));
+    } else if backups.is_empty() {
+        println!("{} has no backup.", options.to);
+    } else {
+        backups.iter().for_each(|(address, manifest)| println!("{}", as_line(address, manifest)));
+    }
+    Ok(())
+}
+
+/// Takes a backup, and gives its address, its manifest and the number of deleted ones.
+async fn take(
+    place: &BackupPlace,
+    target: &Target,
+    options: &BackupOptions,
+    report: OnReport<'_>,
+) -> Result<(String, Manifest, usize), BackupError> {
+    let now = (Clock::system().now(), env!("CARGO_PKG_VERSION"));
+    match place {
+        BackupPlace::Folder(folder) => {
+            let taken = backup::take(target, folder, options.keep, now, report).await?;
+            Ok((taken.backup.folder.display().to_string(), taken.backup.manifest, taken.deleted))
+        }
+        BackupPlace::S3(place) => {
+            let folder = options.s3.temporary_folder()?;
+            let taken = backup::take(target, folder.path(), None, now, report).await?;
+            let address = place.store(&taken.backup, report).await?;
+            let deleted = match options.keep {
+                Some(keep) => place.delete_old(keep).await?,
+                None => 0,
+            };
+            Ok((address, taken.backup.manifest, deleted))
+        }
+    }
 }
 
 /// Restores a backup, or proves it.
@@ -173,35 +221,37 @@ pub async fn run_backup(options: &BackupOptions) -> Result<(), CommandFailure> {
 /// # Errors
 /// [`CommandFailure`] with the exit code.
 pub async fn run_restore(options: &RestoreOptions) -> Result<(), CommandFailure> {
-    let found = backup::find(&options.backup).map_err(failure)?;
+    let place = options.s3.place(&options.backup).map_err(CommandFailure::Usage)?;
+    let target = options.store.target().map_err(CommandFailure::Usage)?;
     let mut progress = ProgressLines::new(options.json);
     let mut report = |phase, name: &str, done| progress.report(phase, name, done);
+    let found = place.find(&options.s3, &mut report).await.map_err(failure)?;
+    let manifest = &found.backup.manifest;
     if options.drill {
-        let drill = backup::drill(&found, options.work.as_deref(), &mut report).await;
+        let drill = backup::drill(&found.backup, options.s3.work(), &mut report).await;
         drop(progress);
         let drill = drill.map_err(failure)?;
         match options.json {
             true => println!(
                 "{}",
-                json!({ "backup": found.folder, "ok": true, "rows": drill.rows, "takenAt": found.manifest.taken_at,
+                json!({ "backup": found.address, "ok": true, "rows": drill.rows, "takenAt": manifest.taken_at,
                     "schemaVersion": drill.schema_version, "migratedTo": drill.migrated_to })
             ),
             false => {
-                println!("{}", as_line(&found));
+                println!("{}", as_line(&found.address, manifest));
                 println!("The backup is good: a service of this version can start on it.");
             }
         }
         return Ok(());
     }
-    let target = options.store.target().map_err(CommandFailure::Usage)?;
-    let restored = backup::restore(&found, &target, &mut report).await;
+    let restored = backup::restore(&found.backup, &target, &mut report).await;
     drop(progress);
     let restored = restored.map_err(failure)?;
     match options.json {
         true => {
-            println!("{}", json!({ "backup": found.folder, "rows": restored.rows, "bytes": restored.bytes }))
+            println!("{}", json!({ "backup": found.address, "rows": restored.rows, "bytes": restored.bytes }))
         }
-        false => println!("Restored {} rows from {}.", restored.rows, found.folder.display()),
+        false => println!("Restored {} rows from {}.", restored.rows, found.address),
     }
     Ok(())
 }
@@ -247,17 +297,15 @@ impl MigrateOptions {
     }
 }
 
-fn as_json(backup: &Backup) -> Value {
-    let Manifest { version, engine, schema_version, taken_at, bytes, sha256, .. } = &backup.manifest;
-    json!({ "backup": backup.folder, "version": version, "engine": engine, "schemaVersion": schema_version,
-        "takenAt": taken_at, "bytes": bytes, "sha256": sha256, "rows": backup.manifest.rows() })
+fn as_json(address: &str, manifest: &Manifest) -> Value {
+    let Manifest { version, engine, schema_version, taken_at, bytes, sha256, .. } = manifest;
+    json!({ "backup": address, "version": version, "engine": engine, "schemaVersion": schema_version,
+        "takenAt": taken_at, "bytes": bytes, "sha256": sha256, "rows": manifest.rows() })
 }
 
-fn as_line(backup: &Backup) -> String {
-    let manifest = &backup.manifest;
+fn as_line(address: &str, manifest: &Manifest) -> String {
     format!(
-        "{}  {} rows, {} MiB, from {} by version {}",
-        backup.folder.display(),
+        "{address}  {} rows, {} MiB, from {} by version {}",
         manifest.rows(),
         manifest.bytes.div_ceil(1 << 20),
         manifest.engine,

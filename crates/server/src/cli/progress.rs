@@ -62,6 +62,8 @@ fn line(phase: Phase, name: &str, done: u64) -> String {
         Phase::Rows => format!("copying {name}: {done} rows"),
         Phase::Compare => format!("comparing {name}: {done} rows"),
         Phase::Check => format!("checking {name}: pages, indexes, foreign keys"),
+        Phase::Upload => format!("uploading {name}: {} MiB", done / MIB),
+        Phase::Download => format!("downloading {name}: {} MiB", done / MIB),
         Phase::Bytes => format!("reading {name}: {} MiB", done / MIB),
     }
 }

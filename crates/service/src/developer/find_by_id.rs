@@ -9,9 +9,6 @@ use store::queries::chat_log::LoggedMessage;
 use crate::developer::usage_counters::RefusedRequest;
 use crate::{Error, Service};
 
-/// Applications of a person whose webhooks are searched for a message. More than a person usually has.
-const SEARCHED_MAX: i64 = 100;
-
 /// What an id names.
 #[derive(Clone, Debug)]
 pub enum FoundById {
@@ -90,20 +87,20 @@ impl Service {
         Ok(message.map(FoundById::Message))
     }
 
-    /// A message is known by its webhook. So the webhooks of the person's applications are asked.
     async fn delivery_of_person(
         &self,
         person: &ChannelId,
         message_id: DeliveryId,
     ) -> Result<Option<FoundById>, Error> {
-        let applications = self.applications_of_person(person, SEARCHED_MAX, None).await?;
-        for item in applications.items {
-            let client_id = item.life.application.client_id;
-            if settled(self.webhook_delivery(&client_id, &message_id).await)?.is_some() {
-                return Ok(Some(FoundById::Delivery(client_id, message_id)));
-            }
-        }
-        Ok(None)
+        let (owner, message) = (person.clone(), message_id.clone());
+        let found = self
+            .read(async move |tx: &mut Tx| {
+                Ok::<_, Error>(tx.application_with_delivery(&owner, &message).await?)
+            })
+            .await?;
+        let Some(client_id) = found else { return Ok(None) };
+        let is_seen = self.sees(person, &client_id).await?;
+        Ok(is_seen.then_some(FoundById::Delivery(client_id, message_id)))
     }
 }
 

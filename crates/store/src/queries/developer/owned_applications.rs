@@ -3,7 +3,7 @@
 use domain::application::Presentation;
 use domain::https_url::HttpsUrl;
 use domain::member::MemberRole;
-use domain::{ChannelId, ClientId, OrganizationId, Profile, ScopeSet, Timestamp};
+use domain::{ChannelId, ClientId, DeliveryId, OrganizationId, Profile, ScopeSet, Timestamp};
 
 use crate::queries::application_life::ApplicationLife;
 use crate::queries::columns::{Select, sql};
@@ -49,6 +49,20 @@ const COUNT_OF_PERSON: &str = "
 const COUNT_OF_ORGANIZATION: &str = "
     SELECT COUNT(*) FROM (
         SELECT client_id FROM applications WHERE organization_id = $1 AND purging = FALSE LIMIT $2) c";
+
+// The webhooks of few applications are searched, because no index leads from a message to its webhook.
+const WITH_DELIVERY: &str = "
+    SELECT a.client_id
+    FROM applications a JOIN webhooks w ON w.client_id = a.client_id
+    JOIN webhook_deliveries d ON d.webhook_id = w.webhook_id AND d.message_id = $2
+    WHERE a.owner_channel_id = $1 AND a.purging = FALSE
+    UNION ALL
+    SELECT a.client_id
+    FROM organization_members m JOIN applications a ON a.organization_id = m.organization_id
+    JOIN webhooks w ON w.client_id = a.client_id
+    JOIN webhook_deliveries d ON d.webhook_id = w.webhook_id AND d.message_id = $2
+    WHERE m.channel_id = $1 AND a.purging = FALSE
+    LIMIT 1";
 
 const CHANGE: &str = "
     UPDATE applications SET name = $2, profile = $3, homepage_url = $4, terms_url = $5, privacy_url = $6
@@ -113,6 +127,15 @@ impl Tx {
         size: i64,
     ) -> Result<Vec<ApplicationLife>, StoreError> {
         self.fetch_all(OF_ORGANIZATION, params![id, after, irrecoverable_since, size]).await
+    }
+
+    /// The application of a person, or of an organization of the person, whose webhook has this message.
+    pub async fn application_with_delivery(
+        &mut self,
+        person: &ChannelId,
+        message_id: &DeliveryId,
+    ) -> Result<Option<ClientId>, StoreError> {
+        self.fetch_optional(WITH_DELIVERY, params![person, message_id]).await
     }
 
     /// The number of applications that a person owns, up to `most`.

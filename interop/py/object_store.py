@@ -1,0 +1,146 @@
+"""Backups in an S3-like object store: `rclone serve s3`, which verifies signatures, over its own folder.
+
+A store of more than one part is backed up, listed, proved, restored and compared. Then the store is damaged, a backup is
+interrupted, and keys, bucket and server are wrong. rclone is in .cache/venv/engines (`./test tools`).
+"""
+
+import json
+import os
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from harness import StepFailed, Suite
+
+ROOT = Path(__file__).resolve().parents[2]
+BINARY = Path(os.environ.get("STAGEDOOR_BIN", ROOT / "target" / "release" / "stagedoor")).absolute()
+RCLONE = ROOT / ".cache" / "venv" / "engines" / "bin" / "rclone"
+KEY, SECRET = "a-key", "the-secret-of-the-key"
+PLACE = "s3://backups/night"
+DEADLINE_SECONDS = 30
+# A part of an upload has 8 MiB.
+CHANNELS = 200_000
+
+
+class ObjectStore:
+    """A server until the end of the block."""
+
+    def __init__(self, folder):
+        self.folder = Path(folder)
+        (self.folder / "backups").mkdir(parents=True)
+        with socket.socket() as one:
+            one.bind(("127.0.0.1", 0))
+            self.port = one.getsockname()[1]
+
+    def __enter__(self):
+        self.process = subprocess.Popen(
+            [RCLONE, "serve", "s3", self.folder, "--addr", f"127.0.0.1:{self.port}", "--auth-key", f"{KEY},{SECRET}",
+             # The suite changes files behind the server.
+             "--dir-cache-time", "0"],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        while time.monotonic() < deadline:
+            with socket.socket() as one:
+                if one.connect_ex(("127.0.0.1", self.port)) == 0:
+                    return self
+            time.sleep(0.05)
+        raise AssertionError("rclone does not listen")
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait(DEADLINE_SECONDS)
+
+    def files(self):
+        return sorted(str(path.relative_to(self.folder)) for path in self.folder.rglob("*") if path.is_file())
+
+
+def run(store, *arguments, status=0, **environment):
+    """Runs a command with the object store's keys, and returns its JSON, or its error."""
+    variables = {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET,
+                 "AWS_ENDPOINT_URL_S3": f"http://127.0.0.1:{store.port}"}
+    done = subprocess.run([BINARY, *map(str, arguments), "--json"], env=os.environ | variables | environment,
+                          capture_output=True, text=True, check=False)
+    assert done.returncode == status, f"{done.returncode}: {done.stdout} {done.stderr}"
+    assert SECRET not in done.stdout + done.stderr, "a secret is shown"
+    return json.loads(done.stdout) if status == 0 else done.stderr
+
+
+def make_world(folder):
+    """A store of a stopped server with many channels."""
+    # The options of the suite's own server are in the environment.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("STAGEDOOR_")}
+    server = subprocess.Popen([BINARY, "dev", "--json", "--data", folder, "--listen", "127.0.0.1:0"],
+                              env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    server.stdout.readline()
+    server.send_signal(signal.SIGTERM)
+    server.wait(DEADLINE_SECONDS)
+    with sqlite3.connect(folder / "stagedoor.db") as database:
+        columns = [row[1] for row in database.execute("PRAGMA table_info(channels)")]
+        values = ["'c-' || n.i" if column == "channel_id" else f"t.{column}" for column in columns]
+        database.execute(
+            f"INSERT INTO channels ({', '.join(columns)}) WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n"
+            f" WHERE i < {CHANNELS}) SELECT {', '.join(values)} FROM n CROSS JOIN"
+            " (SELECT * FROM channels WHERE channel_id = 'viewer-byeol') t")
+    database.close()
+
+
+def main(suite, folder):
+    data = folder / "data"
+    make_world(data)
+    with ObjectStore(folder / "objects") as store:
+        with suite.step("a store is backed up in parts, and read again"):
+            taken = run(store, "backup", "--data", data, "--to", PLACE, "--work", folder)
+            assert taken["bytes"] > 2 * 8 * 1024 * 1024 and taken["rows"] > CHANNELS, taken
+            assert taken["backup"].startswith(f"{PLACE}/stagedoor-"), taken
+        with suite.step("the oldest backup goes, with what an interrupted one left"):
+            left = store.folder / "backups" / "night" / "stagedoor-20200101T000000.000Z"
+            left.mkdir()
+            (left / "stagedoor.db").write_bytes(b"half of it")
+            second = run(store, "backup", "--data", data, "--to", PLACE, "--keep", 1)
+            assert second["deleted"] == 1, second
+            listed = run(store, "backup", "--list", "--to", PLACE)["backups"]
+            assert [backup["backup"] for backup in listed] == [second["backup"]], listed
+            assert len(store.files()) == 2, store.files()
+        with suite.step("the latest backup is proved, restored and equal"):
+            assert run(store, "restore", PLACE, "--drill", "--work", folder)["ok"]
+            restored = run(store, "restore", second["backup"], "--data", folder / "restored")
+            assert restored["rows"] == second["rows"], restored
+            again = run(store, "backup", "--data", folder / "restored", "--to", folder / "copies")
+            assert again["rows"] == second["rows"], again
+        with suite.step("nothing is left in the temporary folder"):
+            left = sorted(path.name for path in folder.iterdir())
+            assert left == ["copies", "data", "objects", "restored"], left
+        with suite.step("a damaged backup is refused, and nothing is restored"):
+            [path] = (store.folder / "backups" / "night").glob("*/stagedoor.db")
+            content = bytearray(path.read_bytes())
+            content[len(content) // 2] ^= 1
+            path.write_bytes(content)
+            error = run(store, "restore", PLACE, "--data", folder / "other", status=1)
+            assert "is damaged" in error and not (folder / "other" / "stagedoor.db").exists(), error
+        with suite.step("wrong keys, buckets, places and servers are named"):
+            for arguments, environment, status, word in [
+                ([PLACE], {"AWS_SECRET_ACCESS_KEY": "wrong"}, 1, "SignatureDoesNotMatch"),
+                (["s3://elsewhere/night"], {}, 1, "NoSuchBucket"),
+                (["s3://backups/day"], {}, 1, "has no complete backup"),
+                (["s3://back ups"], {}, 2, "an address is s3://BUCKET/PREFIX"),
+                ([PLACE], {"AWS_ENDPOINT_URL_S3": "http://192.0.2.1"}, 2, "use https"),
+                ([PLACE], {"AWS_ACCESS_KEY_ID": ""}, 2, "AWS_ACCESS_KEY_ID is missing"),
+            ]:
+                error = run(store, "restore", *arguments, "--drill", status=status, **environment)
+                assert word in error, error
+
+
+if __name__ == "__main__":
+    os.chdir(ROOT)
+    suite = Suite()
+    with tempfile.TemporaryDirectory() as temporary:
+        try:
+            main(suite, Path(temporary).resolve())
+        except StepFailed:
+            pass
+    sys.exit(suite.finish())
