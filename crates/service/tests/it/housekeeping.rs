@@ -69,7 +69,7 @@ async fn a_node_whose_jobs_do_not_succeed_is_degraded() {
             health.parts.iter().filter(|part| part.problem == Some("LATE")).map(|part| part.name).collect();
         assert!(late.contains(&"credential_watch") && !late.contains(&"sweep"), "{late:?}");
         let store = health.parts.iter().find(|part| part.name == "store").unwrap();
-        assert_eq!((store.problem, store.last_success), (None, Some(service.now())));
+        assert_eq!((store.problem, store.last_success), (None, Some(service.clock().now())));
     })
     .await;
 }
