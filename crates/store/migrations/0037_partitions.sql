@@ -21,10 +21,11 @@ BEGIN
         EXECUTE format('ALTER TABLE %I ATTACH PARTITION %I FOR VALUES FROM (MINVALUE) TO (%L)',
             parent, parent || '__past', past_end);
         IF parent = 'chat_messages' THEN
-            -- The messages of a sender within 4,096 ms, the time of nine digits of an id. An index entry is written near
-            -- the end of the index. ONLY: the rows that are there are not indexed, because only the last minute
-            -- is looked for.
-            CREATE INDEX chat_messages_of_minute ON ONLY chat_messages (substr(message_id, 1, 9), sender_channel_id);
+            -- Nine digits of an id are a time of 4,096 ms: the messages of a chat in that time, by sender. An index entry
+            -- is written near the end of the index. ONLY: the rows that are there are not indexed, because only
+            -- recent messages are looked for.
+            CREATE INDEX chat_messages_of_minute
+                ON ONLY chat_messages (substr(message_id, 1, 9), channel_id, sender_channel_id);
         END IF;
         EXECUTE format('CREATE TABLE %I PARTITION OF %I FOR VALUES FROM (%L) TO (MAXVALUE)',
             parent || '__next', parent, past_end);
@@ -32,4 +33,4 @@ BEGIN
 END $$;
 
 -- on SQLite
-CREATE INDEX chat_messages_of_minute ON chat_messages (substr(message_id, 1, 9), sender_channel_id);
+CREATE INDEX chat_messages_of_minute ON chat_messages (substr(message_id, 1, 9), channel_id, sender_channel_id);

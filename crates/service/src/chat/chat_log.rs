@@ -14,8 +14,8 @@ const LATE_MS: i64 = 5 * SECOND_MS;
 
 impl Service {
     /// Up to `limit` messages of a chat, newest first, hidden ones included; with `since` those of that time
-    /// and later, and a few seconds before. They are the newest messages of all chats that are looked at, so
-    /// a quiet chat of a busy service may have older ones.
+    /// and later, and a few seconds before. Those of the last 35 minutes are looked at, and those among the
+    /// newest of all chats, which reach further back on a quiet service.
     pub async fn latest_messages(
         &self,
         channel: &ChannelId,
@@ -24,9 +24,15 @@ impl Service {
     ) -> Result<Vec<LoggedMessage>, Error> {
         let channel = channel.clone();
         let after = since.map_or(Timestamp::from_millis(0), |since| since.plus_ms(-LATE_MS));
-        let after = MessageId::bound_at(after);
+        let (after, now) = (MessageId::bound_at(after), self.now());
         self.read(async move |tx: &mut Tx| {
-            Ok(tx.latest_messages(&channel, &after, limit, CHAT_LOG_ROWS_MAX).await?)
+            let (recent, from) = tx.recent_messages(&channel, &after, limit, now).await?;
+            if recent.len() as i64 >= limit || from == after {
+                return Ok(recent);
+            }
+            let latest = tx.latest_messages(&channel, &after, limit, CHAT_LOG_ROWS_MAX).await?;
+            // Neither list has a gap.
+            Ok(if latest.len() > recent.len() { latest } else { recent })
         })
         .await
     }

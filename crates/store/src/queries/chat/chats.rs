@@ -25,7 +25,7 @@ static INSERT_MESSAGES: LazyLock<BatchedStatement<MESSAGE_COLUMNS>> = LazyLock::
 });
 
 /// Reads the rows of one sender: nine digits of an id are its time in blocks of 4,096 ms, and the index of
-/// senders begins with the block, so that its entries are written near each other. The end is compared by the
+/// chats and senders begins with the block, so that its entries are written near each other. The end is compared by the
 /// time: with both ends as ids PostgreSQL takes the range for a short one and reads it in the primary key.
 pub const HIDE_MESSAGES: &str = "
     UPDATE chat_messages SET hidden_at = COALESCE(hidden_at, $5)
@@ -34,7 +34,7 @@ pub const HIDE_MESSAGES: &str = "
         AND sender_channel_id = $4 AND message_id >= $1 AND message_time < $2 AND channel_id = $3";
 
 /// The bits of a block of times in milliseconds.
-const BLOCK_BITS: u32 = 12;
+pub(super) const BLOCK_BITS: u32 = 12;
 /// Blocks that one statement looks at, which end 77 s after the start of the range at the earliest.
 const BLOCKS: i64 = 20;
 
@@ -121,7 +121,7 @@ impl Tx {
     ) -> Result<u64, StoreError> {
         let first = MessageId::bound_at(times.start);
         let block = times.start.as_millis().max(0) >> BLOCK_BITS;
-        let blocks = (block..block + BLOCKS).map(|block| Value::from(format!("{block:09x}")));
+        let blocks = (block..block + BLOCKS).map(|block| Value::from(block_name(block)));
         let mut params = vec![
             Value::from(&first),
             Value::from(times.end),
@@ -182,6 +182,11 @@ impl Tx {
     }
 }
 
+/// A block, as the index has it.
+pub(super) fn block_name(block: i64) -> String {
+    format!("{block:09x}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -190,7 +195,7 @@ mod tests {
     #[test]
     fn hiding_reads_the_rows_of_the_sender() {
         let plan = sqlite_plan(HIDE_MESSAGES);
-        let index = "USING INDEX chat_messages_of_minute (<expr>=? AND sender_channel_id=?)";
+        let index = "USING INDEX chat_messages_of_minute (<expr>=? AND channel_id=? AND sender_channel_id=?)";
         assert!(plan.iter().any(|step| step.contains(index)), "{plan:?}");
     }
 }
