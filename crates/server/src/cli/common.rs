@@ -117,7 +117,7 @@ pub struct CommonOptions {
 
     /// How long rows are kept that grow with use, in days, as in `chat-messages=7,donations=400`. What is not
     /// named keeps its default. docs/operating.md#retention has the names. The same on every node.
-    #[arg(long, value_name = "NAME=DAYS,…", env = "STAGEDOOR_RETAIN", value_parser = Retention::parse,
+    #[arg(long, value_name = "NAME=DAYS", env = "STAGEDOOR_RETAIN", value_parser = Retention::parse,
         help_heading = STORE)]
     retain: Option<Retention>,
 

@@ -404,7 +404,8 @@ async fn a_request_is_decided_once_with_effect_at_once() {
         let asked = world.operator(Request::post("/platform/v1/review-requests").json(&body)).await.content();
         let path = format!("/operator/requests/{}", asked["requestId"].as_str().expect("an id"));
         let mut browser = operator(&world, "write").await;
-        let overview = browser.open("/operator").await.response.text();
+        let overview = browser.open("/operator").await;
+        let overview = overview.response.text();
         assert!(overview.contains("결정할 요청"));
         for shown in ["보관 기간", "채팅 메시지", "<code class=\"mono\">chat-messages</code>", "7일"]
         {
