@@ -141,8 +141,8 @@ impl Service {
         .await
     }
 
-    /// Deletes expired rows and returns their number. At most [`SWEEP_ROWS_MAX`] rows of one kind, or
-    /// [`BATCHES_MAX`] batches of a kind that grows with use, are deleted, so more may be left.
+    /// Deletes expired rows and returns their number. At most [`SWEEP_ROWS_MAX`] rows of one kind, or some
+    /// batches of a kind that grows with use, are deleted, so more may be left.
     pub async fn sweep(&self) -> Result<u64, Error> {
         let now = self.now();
         let mut swept = 0;
