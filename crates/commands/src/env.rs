@@ -29,7 +29,7 @@ pub struct EnvOptions {
 enum Format {
     /// NAME=value, for a .env file.
     Dotenv,
-    /// export NAME=value, for eval "$(stagedoor env --format shell)".
+    /// export NAME=value, which a shell evaluates.
     Shell,
     /// One JSON object.
     Json,

@@ -17,6 +17,7 @@
 //! | `env` | `stagedoor env` |
 //! | `expect` | `stagedoor expect` |
 //! | `explain` | `stagedoor explain` |
+//! | `health` | `stagedoor health` |
 //! | `open` | `stagedoor open` |
 //! | `fault` | `stagedoor fault` |
 //! | `logs` | `stagedoor logs` |
@@ -44,6 +45,7 @@ pub mod explain;
 mod failure;
 pub mod fault;
 mod forward_target;
+pub mod health;
 pub mod hosts_file;
 pub mod junit;
 pub mod logs;

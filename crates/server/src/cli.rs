@@ -10,6 +10,7 @@ mod deep;
 mod listen_address;
 mod progress;
 mod serve;
+mod shell_files;
 mod store_options;
 mod upstream_options;
 
@@ -25,6 +26,7 @@ use commands::env::{self, EnvOptions};
 use commands::expect::{self, ExpectOptions};
 use commands::explain::{self, ExplainOptions};
 use commands::fault::FaultOptions;
+use commands::health::{self, HealthOptions};
 use commands::logs::LogsOptions;
 use commands::open::OpenOptions;
 use commands::run::{self, RunOptions};
@@ -52,6 +54,7 @@ pub use check_config::{CheckConfigOptions, check_config};
 pub use common::{CommonOptions, LanguageOption, LogFormatOption, ProfileOption};
 pub use deep::{DoctorCommand, examine_store};
 pub use serve::{RegistrationOption, RoleOption, ServeOptions, ZoneOption};
+pub use shell_files::{CompletionsOptions, ManualOptions, completions, write_manual};
 pub use upstream_options::{
     CheckOptions, LocalPasswords, UpstreamCommand, UpstreamOptions, check as check_upstream,
 };
@@ -172,6 +175,15 @@ pub enum Command {
     /// Moves the store from SQLite to PostgreSQL, or back, while no node runs.
     #[command(after_help = backup::MIGRATE_HELP)]
     Migrate(MigrateOptions),
+    /// Asks a node for its health.
+    #[command(after_help = health::HELP)]
+    Health(HealthOptions),
+    /// Prints the script with which a shell completes commands and options.
+    #[command(after_help = shell_files::COMPLETIONS_HELP)]
+    Completions(CompletionsOptions),
+    /// Writes the manual pages: one for each command.
+    #[command(after_help = shell_files::MANUAL_HELP)]
+    Manual(ManualOptions),
 }
 
 /// The heading of the options of a sandbox, in the help.

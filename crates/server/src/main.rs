@@ -9,8 +9,8 @@ use commands::webhook_listen::WebhookCommand;
 use commands::{CommandFailure, state_file};
 use rustix::process::{Resource, Rlimit, setrlimit};
 use server::cli::{
-    Cli, Command, DevOptions, ServeOptions, UpstreamCommand, check_config, check_upstream, examine_store,
-    run_backup, run_migrate, run_restore,
+    Cli, Command, DevOptions, ServeOptions, UpstreamCommand, check_config, check_upstream, completions,
+    examine_store, run_backup, run_migrate, run_restore, write_manual,
 };
 use server::dev::Start;
 use server::{DEV_LOG, Environment, LogFormat, Node, Settings};
@@ -107,6 +107,15 @@ fn run(cli: Cli, matches: &ArgMatches) -> Result<(), CommandFailure> {
         Command::Backup(options) => runtime()?.block_on(run_backup(&options)),
         Command::Restore(options) => runtime()?.block_on(run_restore(&options)),
         Command::Migrate(options) => runtime()?.block_on(run_migrate(&options)),
+        Command::Health(options) => {
+            print!("{}", runtime()?.block_on(commands::health::run(&options))?);
+            Ok(())
+        }
+        Command::Completions(options) => {
+            print!("{}", completions(&options, Cli::command()));
+            Ok(())
+        }
+        Command::Manual(options) => write_manual(&options, Cli::command()),
         Command::Serve(options) => {
             let telemetry = options.telemetry().map_err(CommandFailure::Usage)?;
             let format = telemetry.format();

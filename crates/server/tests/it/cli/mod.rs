@@ -13,5 +13,6 @@ pub(crate) mod process;
 mod retention;
 mod sandbox_hosts;
 pub(crate) mod serving;
+mod shell_files;
 mod shutdown;
 mod tls_faults;
