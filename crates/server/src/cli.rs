@@ -5,6 +5,7 @@ mod backup;
 mod backup_place;
 mod brand;
 mod check_config;
+mod collector_options;
 mod common;
 mod deep;
 mod listen_address;
@@ -51,7 +52,8 @@ use common::{NETWORKING, check_base};
 
 pub use backup::{BackupOptions, MigrateOptions, RestoreOptions, run_backup, run_migrate, run_restore};
 pub use check_config::{CheckConfigOptions, check_config};
-pub use common::{CommonOptions, LanguageOption, LogFormatOption, ProfileOption};
+pub use collector_options::CollectorOptions;
+pub use common::{CommonOptions, DEV_LOG, LanguageOption, LogFormatOption, ProfileOption, SERVE_LOG};
 pub use deep::{DoctorCommand, examine_store};
 pub use serve::{RegistrationOption, RoleOption, ServeOptions, ZoneOption};
 pub use shell_files::{CompletionsOptions, ManualOptions, completions, write_manual};

@@ -17,10 +17,8 @@ pub mod metrics;
 pub mod node;
 mod proxies;
 mod reserved;
-mod telemetry;
 pub mod tls;
 mod webhooks;
 
 pub use config::{BusSettings, Footprint, Settings, StoreSettings};
 pub use node::{Environment, Node};
-pub use telemetry::{DEV_LOG, LogFormat, SERVE_LOG, Telemetry};

@@ -18,6 +18,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use sandbox::Cut;
 use service::{Entropy, Purpose};
+use telemetry::TRACES;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -48,6 +49,9 @@ const LINGER_BYTES_MAX: usize = 16 * 1024 * 1024;
 const LINGER_BUFFER_BYTES: usize = 16 * 1024;
 /// Pause after the system refused to accept a connection, for example without free descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Maximum length of the header `traceparent`, which has 55 bytes in its first version.
+const TRACE_PARENT_BYTES_MAX: usize = 128;
 
 const REASON: HeaderName = HeaderName::from_static(REASON_HEADER);
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -342,18 +346,23 @@ impl Exchange {
         let client = proxies.client(self.peer, request.headers());
         let (method, path) = (request.method(), request.uri().path());
         // The query is never logged, because it may contain a secret.
-        let span = tracing::info_span!("request", %id, %client, %method, path);
+        let traceparent = trace_parent(request.headers());
+        let span = tracing::info_span!("request", %id, %client, %method, path, traceparent);
         request.extensions_mut().insert(ClientAddress(client));
         request.extensions_mut().insert(id);
         // Boxed, because a future that is passed on reserves its memory once for each function.
         let handled = async {
-            match sandbox {
+            let answered = match sandbox {
                 None => Ok(Box::pin(self.route(edges, request)).await),
                 Some(sandbox) => {
                     let route = |request| Box::pin(self.route(edges, request));
                     Box::pin(sandbox.intercept(id.to_string(), request, route)).await
                 }
+            };
+            if let Ok(answer) = &answered {
+                tracing::trace!(target: TRACES, status = answer.status().as_u16());
             }
+            answered
         };
         let mut response = handled.instrument(span).await?;
         response.headers_mut().insert(X_REQUEST_ID, id.header());
@@ -392,6 +401,15 @@ impl Exchange {
     fn malformed(&self, error: &hyper::Error, unread: &[u8]) -> Option<Vec<u8>> {
         malformed::answer(error, unread, self.open.is_idle(), self.edges.language, &self.next_id())
     }
+}
+
+/// The span of the caller, if requests are traced.
+fn trace_parent(headers: &HeaderMap) -> Option<&str> {
+    if !tracing::enabled!(target: TRACES, tracing::Level::TRACE) {
+        return None;
+    }
+    let header = headers.get("traceparent")?.to_str().ok()?;
+    (header.len() <= TRACE_PARENT_BYTES_MAX).then_some(header)
 }
 
 /// The answer to a request for a foreign host.

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use commands::hosts_file::{self, WrittenHosts};
@@ -9,11 +10,13 @@ use commands::webhook_listen::WebhookCommand;
 use commands::{CommandFailure, state_file};
 use rustix::process::{Resource, Rlimit, setrlimit};
 use server::cli::{
-    Cli, Command, DevOptions, ServeOptions, UpstreamCommand, check_config, check_upstream, completions,
-    examine_store, run_backup, run_migrate, run_restore, write_manual,
+    Cli, Command, DEV_LOG, DevOptions, ServeOptions, UpstreamCommand, check_config, check_upstream,
+    completions, examine_store, run_backup, run_migrate, run_restore, write_manual,
 };
 use server::dev::Start;
-use server::{DEV_LOG, Environment, LogFormat, Node, Settings};
+use server::{Environment, Node, Settings};
+use service::{Clock, Entropy, Purpose};
+use telemetry::{LogFormat, RunningTelemetry, Sources};
 use tikv_jemallocator::Jemalloc;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -119,13 +122,13 @@ fn run(cli: Cli, matches: &ArgMatches) -> Result<(), CommandFailure> {
         Command::Serve(options) => {
             let telemetry = options.telemetry().map_err(CommandFailure::Usage)?;
             let format = telemetry.format();
-            telemetry.start()?;
-            run_serve(&options).map_err(|failure| logged(failure, format))
+            let telemetry = telemetry.start(sources())?;
+            run_serve(&options, telemetry).map_err(|failure| logged(failure, format))
         }
         Command::Dev(options) => {
-            let telemetry = options.common.telemetry(DEV_LOG)?;
+            let telemetry = options.common.telemetry(DEV_LOG, None)?;
             let format = telemetry.format();
-            telemetry.start()?;
+            telemetry.start(sources())?;
             runtime()?.block_on(sandbox(&options)).map_err(|why| logged(why.into(), format))
         }
     }
@@ -136,10 +139,28 @@ fn runtime() -> Result<Runtime, String> {
     Runtime::new().map_err(|error| format!("failed to start the runtime: {error}"))
 }
 
-fn run_serve(options: &ServeOptions) -> Result<(), CommandFailure> {
+fn run_serve(options: &ServeOptions, mut telemetry: RunningTelemetry) -> Result<(), CommandFailure> {
     let settings = options.settings().map_err(CommandFailure::Usage)?;
     forbid_core_dumps();
-    runtime()?.block_on(serve(settings)).map_err(CommandFailure::from)
+    let served = runtime()?.block_on(async {
+        telemetry.export();
+        let environment = Environment { exported: telemetry.figures(), ..Environment::system() };
+        let served = serve(settings, environment).await;
+        telemetry.stop().await;
+        served
+    });
+    served.map_err(CommandFailure::from)
+}
+
+/// The sources of time and randomness of the log and of traces.
+fn sources() -> Sources {
+    let (clock, entropy) = (Clock::system(), Entropy::system());
+    let monotonic = clock.clone();
+    Sources {
+        now: Arc::new(move || clock.now()),
+        monotonic: Arc::new(move || monotonic.monotonic()),
+        random: Arc::new(move || u64::from_ne_bytes(entropy.bytes(Purpose::Jitter))),
+    }
 }
 
 /// Logs why a server ended, where every line of stderr has to be JSON.
@@ -160,9 +181,9 @@ fn forbid_core_dumps() {
     }
 }
 
-async fn serve(settings: Settings) -> Result<(), String> {
+async fn serve(settings: Settings, environment: Environment) -> Result<(), String> {
     let mut stop = Signals::listen()?;
-    let Some(node) = or_stopped(&mut stop, Node::start(settings, Environment::system())).await? else {
+    let Some(node) = or_stopped(&mut stop, Node::start(settings, environment)).await? else {
         return Ok(());
     };
     if node.settings().platform_listen.is_some() {

@@ -12,6 +12,7 @@ use service::connection_tests::Prober;
 use service::nodes::{Membership, Roles};
 use service::{Clock, Entropy, Purpose, SandboxClock, Service, ServiceDeps};
 use store::{Options, Store, StoreError, Target};
+use telemetry::ExportFigures;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use upstream::{ProviderSettings, Upstreams};
@@ -46,18 +47,20 @@ pub struct Environment {
     pub entropy: Entropy,
     /// Only of `stagedoor dev`.
     pub sandbox: Option<Sandbox>,
+    /// The counters of the export to a collector; `None` without one.
+    pub exported: Option<Arc<ExportFigures>>,
 }
 
 impl Environment {
     /// The system's clock and randomness.
     pub fn system() -> Self {
-        Self { clock: Clock::system(), entropy: Entropy::system(), sandbox: None }
+        Self { clock: Clock::system(), entropy: Entropy::system(), sandbox: None, exported: None }
     }
 
     /// A sandbox with this clock and this randomness.
     pub fn sandbox(clock: SandboxClock, entropy: Entropy) -> Self {
         let sandbox = Some(Sandbox::new(clock.clone()));
-        Self { clock: Clock::sandbox(clock), entropy, sandbox }
+        Self { clock: Clock::sandbox(clock), entropy, sandbox, exported: None }
     }
 }
 
@@ -133,6 +136,7 @@ impl Node {
             webhooks: webhooks.as_ref().map(Webhooks::metrics),
             service: service.clone(),
             upstreams: upstreams.clone(),
+            exported: environment.exported.clone(),
             store: settings.store.name(),
             started_at: environment.clock.now(),
         };
@@ -451,7 +455,7 @@ fn service(
     node: NodeId,
     session_base: Option<String>,
 ) -> Service {
-    let Environment { clock, entropy, sandbox } = environment.clone();
+    let Environment { clock, entropy, sandbox, .. } = environment.clone();
     Service::new(ServiceDeps {
         store,
         bus,

@@ -12,6 +12,7 @@ use domain::retention::Retention;
 use domain::seal::ServiceKey;
 use domain::{ApplicationSecretId, ClientId, NodeId, OperatorKeyId, Profile, Timestamp};
 use store::{SendAsyncFnOnce, Store, Tx};
+use tracing::Instrument;
 
 use crate::acting::Acting;
 use crate::chat::append_queue::ChatAppender;
@@ -278,7 +279,8 @@ impl Service {
         F: for<'t> SendAsyncFnOnce<&'t mut Tx, Result<T, Error>> + Send + 'static,
         T: Send + 'static,
     {
-        Box::pin(self.0.store.read(work)).await
+        let span = tracing::trace_span!(target: "traces", "store read");
+        Box::pin(self.0.store.read(work)).instrument(span).await
     }
 
     /// As [`read`](Self::read). All statements see the same snapshot.

@@ -7,6 +7,7 @@ use domain::audit::{AuditAction, Subject};
 use domain::{ChannelId, Refusal, Timestamp};
 use serde_json::{Value, json};
 use store::{SendAsyncFnOnce, StoreError, Tx};
+use tracing::Instrument;
 
 use crate::acting::Acting;
 use crate::identity::credential_cache::CommittedChanges;
@@ -170,6 +171,7 @@ impl Service {
             };
             service.carry_out(committed, batch).await
         })
+        .instrument(tracing::trace_span!(target: "traces", "store write"))
         .await
     }
 

@@ -24,6 +24,7 @@
 //! - [`Browser`]: submits the sign-in pages' forms, with a cookie jar.
 //! - [`Socket`]: a session of Engine.IO revision 3 over a [`WebSocket`], whose events are checked.
 //! - [`Receiver`]: receives webhooks, optionally over TLS with a certificate of an [`Authority`].
+//! - [`Collector`]: decodes the traces and lines of the log that a server exports.
 //! - [`WebSocket`] and [`Connection`]: send raw packets, frames and bytes, for malformed input.
 //!
 //! The clients share no code with the server's wire formats, so they detect faults in these. A test fails
@@ -32,6 +33,7 @@
 mod api;
 mod authority;
 mod browser;
+mod collector;
 mod contract;
 mod gateways;
 mod html;
@@ -53,6 +55,7 @@ pub use api::accounts::{Application, Person, Tokens};
 pub use api::builders::{NewApplication, NewPerson};
 pub use authority::Authority;
 pub use browser::{Browser, Page};
+pub use collector::{CollectedAttributes, CollectedLine, CollectedSpan, Collector};
 pub use gateways::serve;
 pub use html::Form;
 pub use http::Connection;

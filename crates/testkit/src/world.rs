@@ -189,7 +189,7 @@ impl World {
             let (clock, hand) = manual_clock();
             (clock, Some(hand))
         };
-        let environment = Environment { clock, entropy: Entropy::system(), sandbox: None };
+        let environment = Environment { clock, entropy: Entropy::system(), sandbox: None, exported: None };
         let mut settings = settings(setup, &target);
         let node = Node::start(settings.clone(), environment.clone()).await.expect("the server starts");
         // The server has the same address after a restart.

@@ -68,6 +68,8 @@ async fn finish(State((web, has_pages)): State<(Web, bool)>, mut request: Reques
         counted.answered(&web, Outcome { request_id, route: traffic.route(place), status, reason });
     }
     log(response.status(), reason.as_ref());
+    let application = charged.counted().map(|counted| counted.client_id.as_str());
+    tracing::trace!(target: "traces", route = traffic.route(place).0, application);
     if !matches!(refusal, Some(Refusal::Cap(_))) {
         charged.describe(&web, client, response.headers_mut());
     }

@@ -15,6 +15,7 @@ use domain::{Timestamp, WebhookId};
 use service::deliveries::{Attempt, AttemptKey, Report};
 use tokio::sync::{Notify, OwnedSemaphorePermit};
 use tokio::task::JoinSet;
+use tracing::Instrument;
 
 use super::client::{ATTEMPT_MAX, Outgoing};
 use super::context::WorkerContext;
@@ -93,11 +94,15 @@ impl Worker {
         let all_permits_are_used = attempts.len() == permits.len();
         for (attempt, permit) in attempts.into_iter().zip(permits) {
             let context = self.context.clone();
-            self.in_flight.spawn(async move {
+            let (message, application) = (&attempt.key.message_id, attempt.client_id.as_str());
+            let span = tracing::trace_span!(target: "traces", "webhook attempt", kind = "client", delivery = %message, application);
+            let made = async move {
                 let ended = send(&context, attempt, asked_at + LEASE).await;
                 drop(permit);
+                note_outcome(ended.as_ref());
                 ended
-            });
+            };
+            self.in_flight.spawn(made.instrument(span));
         }
         all_permits_are_used
     }
@@ -155,6 +160,15 @@ impl Worker {
             let next = recorded.iter().find(counts).and_then(|(_, next)| *next);
             fault_point.attempted(SentAttempt { next, ..sent });
         }
+    }
+}
+
+/// Adds the outcome of an attempt to its span.
+fn note_outcome(ended: Option<&Ended>) {
+    match ended.map(|ended| ended.report.outcome) {
+        Some(Outcome::Answered { status, .. }) => tracing::trace!(target: "traces", status = status),
+        Some(Outcome::Failed(failure)) => tracing::trace!(target: "traces", failure = failure.name()),
+        None => {}
     }
 }
 

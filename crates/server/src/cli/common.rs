@@ -18,12 +18,12 @@ use domain::{Language, Profile};
 use service::nodes::Roles;
 use service::webhooks::WebhookSettings;
 use service::{AccountSettings, DeveloperSettings, PasswordCost};
+use telemetry::{Collector, LogFormat, Telemetry};
 
 use super::brand::BrandOptions;
 use super::listen_address;
 use super::store_options::database_url;
 use crate::config::{BusSettings, Footprint, Settings, StoreSettings};
-use crate::telemetry::{LogFormat, Telemetry};
 
 /// The heading of the options about addresses, in the help.
 pub(super) const NETWORKING: &str = "Networking";
@@ -35,6 +35,11 @@ pub(super) const ANSWERS: &str = "Answers";
 pub(super) const ACCOUNTS: &str = "Accounts";
 /// The heading of the options about the log.
 pub(super) const LOG: &str = "Log";
+
+/// What `serve` logs without `--log`.
+pub const SERVE_LOG: &str = "info";
+/// What `dev` logs without `--log`: what its developer needs to know. Its own log has each refused request.
+pub const DEV_LOG: &str = "info,store=warn,gateway=warn,server::descriptors=warn";
 
 /// The options that `dev` and `serve` share.
 #[derive(Debug, Args)]
@@ -172,12 +177,12 @@ impl CommonOptions {
     ///
     /// # Errors
     /// A sentence for the operator that names the option.
-    pub fn telemetry(&self, default: &str) -> Result<Telemetry, String> {
+    pub fn telemetry(&self, default: &str, collector: Option<Collector>) -> Result<Telemetry, String> {
         let format = match self.log_format {
             LogFormatOption::Text => LogFormat::Text,
             LogFormatOption::Json => LogFormat::Json,
         };
-        Telemetry::new(self.log.as_deref().unwrap_or(default), format)
+        Telemetry::new(self.log.as_deref().unwrap_or(default), format, collector)
     }
 
     /// How long rows are kept that grow with use.

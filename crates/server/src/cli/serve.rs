@@ -12,12 +12,13 @@ use domain::webhook::{self, HEADER_PREFIX, HEADER_PREFIX_BYTES_MAX};
 use service::nodes::Roles;
 use service::webhooks::WebhookSettings;
 use service::{AccountSettings, Entropy, Purpose};
+use telemetry::Telemetry;
 
-use super::common::{ACCOUNTS, CommonOptions, NETWORKING, STORE, check_base};
+use super::collector_options::CollectorOptions;
+use super::common::{ACCOUNTS, CommonOptions, NETWORKING, SERVE_LOG, STORE, check_base};
 use super::store_options::check_data_folder;
 use super::upstream_options::UpstreamOptions;
 use crate::config::{BusSettings, Settings, StoreSettings};
-use crate::telemetry::{SERVE_LOG, Telemetry};
 
 /// The heading of the options about keys, in the help.
 const KEYS: &str = "Keys";
@@ -106,6 +107,10 @@ pub struct ServeOptions {
     #[command(flatten)]
     upstream: UpstreamOptions,
 
+    /// The OpenTelemetry collector.
+    #[command(flatten)]
+    collector: CollectorOptions,
+
     /// Allowed targets of webhooks besides public addresses: loopback (this machine), private (10.0.0.0/8,
     /// 172.16.0.0/12, 192.168.0.0/16, fc00::/7, and names like receiver.internal). These may also use http.
     /// The same on every node.
@@ -159,7 +164,7 @@ impl ServeOptions {
     /// # Errors
     /// A sentence for the operator that names the option.
     pub fn telemetry(&self) -> Result<Telemetry, String> {
-        self.common.telemetry(SERVE_LOG)
+        self.common.telemetry(SERVE_LOG, self.collector.collector()?)
     }
 
     /// The settings of the service.

@@ -147,7 +147,7 @@ pub const ALERTS: &[Alert] = &[
         effect: "Callers of this endpoint wait longer than `stagedoor_http_objective_seconds` says.",
         look: &[
             "`histogram_quantile(0.99, sum by (le) (rate(stagedoor_http_request_duration_seconds_bucket{route=\"ROUTE\"}[30m])))`",
-            "what the endpoint promises: [observability.md](observability.md#error-budgets)",
+            "traces of the endpoint, if a collector gets them: [observability.md](observability.md#traces)",
         ],
         mend: "If one application causes it, lower its quota. Else report it as a bug with the percentiles.",
     },
@@ -329,6 +329,19 @@ pub const ALERTS: &[Alert] = &[
         effect: "Where the changelog names a new wire version of the bus, sessions are closed with `gap`.",
         look: &["`stagedoor_build_info`: which nodes are old"],
         mend: "Finish the rolling restart.",
+    },
+    Alert {
+        name: "StagedoorTelemetryDropped",
+        severity: Severity::Ticket,
+        expr: "sum by (instance, cause) (increase(stagedoor_otlp_dropped_total[15m])) > 0",
+        hold: "15m",
+        summary: "{{ $labels.instance }} drops traces and exported lines of the log ({{ $labels.cause }})",
+        effect: "None: no request waits for the collector. Traces and exported logs have holes.",
+        look: &[
+            "the log on stderr: `the collector did not take telemetry`, with the cause, once a minute",
+            "`stagedoor_otlp_sent_total`: whether the collector takes anything",
+        ],
+        mend: "With the cause `collector`, mend the collector or the way to it. With `queue`, lower `--trace-sample` or the filter of `--log`.",
     },
     Alert {
         name: "StagedoorOperatorKeyGuessed",

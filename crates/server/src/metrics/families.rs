@@ -176,6 +176,14 @@ families! {
             "When the last successful run ended, in seconds since 1970; 0 before the first."
             "`heartbeat` more than 15 s ago: after 20 s the other nodes end this node's sessions"
     }
+    "OpenTelemetry" {
+        Counter OTLP_SENT "stagedoor_otlp_sent_total" ["signal"]
+            "Spans (`traces`) and lines of the log (`logs`) that the collector of `--otlp-endpoint` has taken."
+            ""
+        Counter OTLP_DROPPED "stagedoor_otlp_dropped_total" ["signal", "cause"]
+            "Spans and lines that were dropped: `queue` because 8,192 waited, `collector` because the collector did not take them."
+            "any for 15 minutes: traces and exported logs have holes. The log on stderr is complete"
+    }
     "Process" {
         Gauge BUILD_INFO "stagedoor_build_info" ["version"]
             "Always 1: the running version."

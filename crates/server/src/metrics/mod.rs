@@ -17,6 +17,7 @@ use domain::{SessionKey, Timestamp};
 use gateway::{CloseReason, Gateway, Transport};
 use jobs::webhooks::{DELAY_BOUNDS_MS, WebhookMetrics};
 use service::Service;
+use telemetry::{ExportFigures, Signal};
 use upstream::Upstreams;
 use web::{
     ANSWERED_RATIO, BoxFuture, Connection, DURATION_BOUNDS_US, FAST_RATIO, FailureFigures, NodeInfo,
@@ -36,6 +37,8 @@ pub(crate) struct NodeMetrics {
     pub webhooks: Option<Arc<WebhookMetrics>>,
     pub service: Service,
     pub upstreams: Upstreams,
+    /// `None` without a collector.
+    pub exported: Option<Arc<ExportFigures>>,
     /// `sqlite` or `postgres`.
     pub store: &'static str,
     pub started_at: Timestamp,
@@ -61,6 +64,7 @@ impl NodeInfo for NodeMetrics {
                 self.webhooks.as_deref().unwrap_or(&WebhookMetrics::default()),
             );
             jobs(&mut page, &self.service);
+            exported(&mut page, self.exported.as_deref().unwrap_or(&ExportFigures::default()));
             self.node(&mut page, &process);
             page.into_text()
         })
@@ -183,6 +187,17 @@ fn jobs(page: &mut Page, service: &Service) {
     let mut last = page.family(&JOB_LAST_DONE);
     for each in service.job_runs() {
         last.sample([each.job.name()], each.last_done_at.map_or(0.0, seconds));
+    }
+}
+
+fn exported(page: &mut Page, figures: &ExportFigures) {
+    let mut sent = page.family(&OTLP_SENT);
+    Signal::ALL.iter().for_each(|signal| _ = sent.sample([signal.name()], figures.sent(*signal)));
+    let mut dropped = page.family(&OTLP_DROPPED);
+    for signal in Signal::ALL {
+        dropped
+            .sample([signal.name(), "queue"], figures.found_no_room(signal))
+            .sample([signal.name(), "collector"], figures.not_taken(signal));
     }
 }
 

@@ -16,3 +16,4 @@ pub(crate) mod serving;
 mod shell_files;
 mod shutdown;
 mod tls_faults;
+mod traces;
