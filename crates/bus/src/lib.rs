@@ -27,5 +27,5 @@ pub use bus::{Bus, Guard, Interest, QUEUE_MAX, Stats, Subscriber};
 pub use futures_util::future::BoxFuture;
 pub use local::LocalBus;
 pub use message::{Delivery, Message};
-pub use nats::{Address, BadAddress};
+pub use nats::{Access, Address, BadAccess, BadAddress};
 pub use nats_bus::{BadPrefix, NatsBus, Options, Prefix, Unreachable};

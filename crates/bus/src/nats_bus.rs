@@ -57,7 +57,9 @@ pub struct NatsBus {
 
 impl std::fmt::Debug for NatsBus {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("NatsBus").field("address", &self.shared.options.address).finish_non_exhaustive()
+        f.debug_struct("NatsBus")
+            .field("address", &self.shared.options.access.address)
+            .finish_non_exhaustive()
     }
 }
 
@@ -71,7 +73,7 @@ impl NatsBus {
         let mut reason = None;
         let first = tokio::time::timeout(FIRST_CONNECTION_TIMEOUT, shared.connect("first", &mut reason));
         let connection = first.await.map_err(|_| Unreachable {
-            address: shared.options.address.clone(),
+            address: shared.options.access.address.clone(),
             reason: reason.unwrap_or_else(|| "no answer".to_owned()),
         })?;
         let (publisher, batches) = mpsc::channel(publisher::BATCHES_WAITING_MAX);

@@ -75,6 +75,23 @@ impl NatsServer {
         }
     }
 
+    /// Tells the server to stop soon, as an operator does before an upgrade: it asks its clients to leave.
+    ///
+    /// # Panics
+    /// When the server does not run.
+    pub async fn retire(&self) {
+        let id = self.process.as_ref().and_then(Child::id).expect("it runs").to_string();
+        assert!(Command::new("kill").args(["-USR2", &id]).status().await.expect("kill is there").success());
+    }
+
+    /// Number of connected clients.
+    ///
+    /// # Panics
+    /// When the server does not answer.
+    pub async fn clients(&self) -> u64 {
+        self.ask("/varz").await["connections"].as_u64().expect("a number")
+    }
+
     /// Starts the server again at the same address.
     ///
     /// # Panics

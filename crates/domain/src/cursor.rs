@@ -15,12 +15,23 @@ const CURSOR_CHARS_MAX: usize = 1_024;
 
 /// Creates and checks cursors. Every node of a service has the same key.
 #[derive(Clone)]
-pub struct CursorKey([u8; 32]);
+pub struct CursorKey {
+    /// Makes cursors, and opens them.
+    key: [u8; 32],
+    /// Opens only, while the service key is changed.
+    other: Option<[u8; 32]>,
+}
 
 impl CursorKey {
     /// A key of 256 bits.
     pub const fn new(key: [u8; 32]) -> Self {
-        Self(key)
+        Self { key, other: None }
+    }
+
+    /// The same key, which also opens the cursors of another one.
+    #[must_use]
+    pub fn beside(self, other: &Self) -> Self {
+        Self { other: Some(other.key), ..self }
     }
 
     /// The cursor for `position` in the list that `context` names: endpoint, caller and filters.
@@ -41,25 +52,28 @@ impl CursorKey {
         }
         let bytes = URL_SAFE_NO_PAD.decode(cursor).map_err(|_| wrong())?;
         let (proof, position) = bytes.split_at_checked(PROOF_BYTES).ok_or_else(wrong)?;
-        self.mac(context, position).verify_truncated_left(proof).map_err(|_| wrong())?;
+        let proves = |key: &[u8; 32]| mac(key, context, position).verify_truncated_left(proof).is_ok();
+        if !proves(&self.key) && !self.other.as_ref().is_some_and(proves) {
+            return Err(wrong());
+        }
         String::from_utf8(position.to_vec()).map_err(|_| wrong())
     }
 
     fn proof(&self, context: &str, position: &[u8]) -> [u8; PROOF_BYTES] {
-        let full = self.mac(context, position).finalize().into_bytes();
+        let full = mac(&self.key, context, position).finalize().into_bytes();
         let mut proof = [0; PROOF_BYTES];
         proof.copy_from_slice(&full[..PROOF_BYTES]);
         proof
     }
+}
 
-    /// The length of the context comes first, so that no byte can move from the context into the position.
-    fn mac(&self, context: &str, position: &[u8]) -> Hmac<Sha256> {
-        let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("HMAC takes keys of any length");
-        mac.update(&(context.len() as u64).to_be_bytes());
-        mac.update(context.as_bytes());
-        mac.update(position);
-        mac
-    }
+/// The length of the context comes first, so that no byte can move from the context into the position.
+fn mac(key: &[u8; 32], context: &str, position: &[u8]) -> Hmac<Sha256> {
+    let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC takes keys of any length");
+    mac.update(&(context.len() as u64).to_be_bytes());
+    mac.update(context.as_bytes());
+    mac.update(position);
+    mac
 }
 
 impl std::fmt::Debug for CursorKey {

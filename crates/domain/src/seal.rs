@@ -13,25 +13,58 @@ use crate::cursor::CursorKey;
 /// Length of the nonce at the beginning of a sealed text, in bytes.
 const NONCE_BYTES: usize = 24;
 
-/// The key of the service, the same on every node. Other keys are derived from it here.
+/// The key of the service, the same on every node. Other keys are derived from it here. While the key is
+/// changed, another one opens too.
 #[derive(Clone)]
-pub struct ServiceKey([u8; 32]);
+pub struct ServiceKey {
+    /// Seals, and opens.
+    key: [u8; 32],
+    /// Opens only.
+    other: Option<[u8; 32]>,
+}
+
+/// What becomes of a sealed text while the service key is changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Renewal {
+    /// It opens with the key of the service.
+    Current,
+    /// It opened with the other key. This is sealed with the key of the service.
+    Renewed(String),
+    /// No key opens it.
+    Lost,
+}
 
 impl ServiceKey {
     /// A key of 256 bits.
     pub const fn new(key: [u8; 32]) -> Self {
-        Self(key)
+        Self { key, other: None }
     }
 
     /// Derives the key from a text of the configuration. The text must be hard to guess: its entropy is the
     /// key's.
     pub fn of_text(text: &str) -> Self {
-        Self(Sha256::digest(format!("stagedoor service key {text}")).into())
+        Self::new(Sha256::digest(format!("stagedoor service key {text}")).into())
+    }
+
+    /// The same key, which also opens what another one has sealed.
+    #[must_use]
+    pub fn beside(self, other: &Self) -> Self {
+        Self { other: Some(other.key), ..self }
+    }
+
+    /// Whether another key opens too.
+    pub fn has_other(&self) -> bool {
+        self.other.is_some()
     }
 
     /// The key of cursors.
     pub fn cursors(&self) -> CursorKey {
-        CursorKey::new(self.derive("cursors"))
+        let cursors = |key: &[u8; 32]| CursorKey::new(derive(key, "cursors"));
+        let own = cursors(&self.key);
+        match &self.other {
+            Some(other) => own.beside(&cursors(other)),
+            None => own,
+        }
     }
 
     /// Seals a secret. `subject` names its owner and must be the same when it is opened, so that sealed texts
@@ -39,30 +72,46 @@ impl ServiceKey {
     pub fn seal(&self, subject: &str, secret: &str, nonce: [u8; NONCE_BYTES]) -> String {
         let payload = Payload { msg: secret.as_bytes(), aad: subject.as_bytes() };
         // The cipher fails only for texts of 256 GiB.
-        let sealed = self.cipher().encrypt(&XNonce::from(nonce), payload).unwrap_or_default();
+        let sealed = cipher(&self.key).encrypt(&XNonce::from(nonce), payload).unwrap_or_default();
         URL_SAFE_NO_PAD.encode([nonce.as_slice(), &sealed].concat())
     }
 
     /// Opens a sealed secret; `None` when it was sealed with another key or for another subject, or was
     /// changed.
     pub fn open(&self, subject: &str, sealed: &str) -> Option<String> {
-        let bytes = URL_SAFE_NO_PAD.decode(sealed).ok()?;
-        let (nonce, sealed) = bytes.split_at_checked(NONCE_BYTES)?;
-        let nonce: [u8; NONCE_BYTES] = nonce.try_into().ok()?;
-        let payload = Payload { msg: sealed, aad: subject.as_bytes() };
-        String::from_utf8(self.cipher().decrypt(&XNonce::from(nonce), payload).ok()?).ok()
+        let opened = open_with(&self.key, subject, sealed);
+        opened.or_else(|| self.other.as_ref().and_then(|other| open_with(other, subject, sealed)))
     }
 
-    fn cipher(&self) -> XChaCha20Poly1305 {
-        XChaCha20Poly1305::new(&Key::from(self.derive("seals")))
+    /// Seals again what the other key has sealed.
+    pub fn renew(&self, subject: &str, sealed: &str, nonce: [u8; NONCE_BYTES]) -> Renewal {
+        if open_with(&self.key, subject, sealed).is_some() {
+            return Renewal::Current;
+        }
+        match self.open(subject, sealed) {
+            Some(secret) => Renewal::Renewed(self.seal(subject, &secret, nonce)),
+            None => Renewal::Lost,
+        }
     }
+}
 
-    fn derive(&self, purpose: &str) -> [u8; 32] {
-        let mut mac =
-            <Hmac<Sha256> as hmac::KeyInit>::new_from_slice(&self.0).expect("HMAC takes keys of any length");
-        mac.update(purpose.as_bytes());
-        mac.finalize().into_bytes().into()
-    }
+fn open_with(key: &[u8; 32], subject: &str, sealed: &str) -> Option<String> {
+    let bytes = URL_SAFE_NO_PAD.decode(sealed).ok()?;
+    let (nonce, sealed) = bytes.split_at_checked(NONCE_BYTES)?;
+    let nonce: [u8; NONCE_BYTES] = nonce.try_into().ok()?;
+    let payload = Payload { msg: sealed, aad: subject.as_bytes() };
+    String::from_utf8(cipher(key).decrypt(&XNonce::from(nonce), payload).ok()?).ok()
+}
+
+fn cipher(key: &[u8; 32]) -> XChaCha20Poly1305 {
+    XChaCha20Poly1305::new(&Key::from(derive(key, "seals")))
+}
+
+fn derive(key: &[u8; 32], purpose: &str) -> [u8; 32] {
+    let mut mac =
+        <Hmac<Sha256> as hmac::KeyInit>::new_from_slice(key).expect("HMAC takes keys of any length");
+    mac.update(purpose.as_bytes());
+    mac.finalize().into_bytes().into()
 }
 
 impl std::fmt::Debug for ServiceKey {
@@ -85,5 +134,23 @@ mod tests {
         assert_eq!(ServiceKey::new([2; 32]).open("stream key of a", &sealed), None);
         assert_eq!(key.open("stream key of a", &sealed[1..]), None);
         assert_eq!(key.open("stream key of a", ""), None);
+    }
+
+    #[test]
+    fn what_the_other_key_has_sealed_opens_and_is_sealed_again() {
+        let (old, new) = (ServiceKey::new([1; 32]), ServiceKey::new([2; 32]));
+        let both = new.clone().beside(&old);
+        let sealed = old.seal("a", "비밀", [7; 24]);
+        assert_eq!(both.open("a", &sealed).as_deref(), Some("비밀"));
+        assert_eq!(both.open("b", &sealed), None);
+        let Renewal::Renewed(again) = both.renew("a", &sealed, [8; 24]) else { panic!("the other key's") };
+        assert_eq!((new.open("a", &again).as_deref(), old.open("a", &again)), (Some("비밀"), None));
+        assert_eq!(both.renew("a", &again, [9; 24]), Renewal::Current);
+        assert_eq!(both.renew("b", &sealed, [9; 24]), Renewal::Lost);
+        assert_eq!(new.renew("a", &sealed, [9; 24]), Renewal::Lost);
+        let cursor = old.cursors().seal("list", "17");
+        assert_eq!(both.cursors().open("next", "list", &cursor).ok().as_deref(), Some("17"));
+        assert!(new.cursors().open("next", "list", &cursor).is_err());
+        assert!(old.cursors().open("next", "list", &both.cursors().seal("list", "17")).is_err());
     }
 }

@@ -10,6 +10,7 @@ use domain::limits::NODE_HEARTBEAT_MS;
 use service::credentials::WATCH_EVERY;
 use service::event_outbox::{OVERDUE_MAX, SETTLE_EVERY, TAKE_OVER_EVERY};
 use service::housekeeping::{NodeStatus, SWEEP_ROWS_MAX};
+use service::seals::SealedKind;
 use service::{Job, Service};
 use tokio::sync::mpsc;
 
@@ -24,6 +25,9 @@ pub const FLUSH_USES_EVERY: Duration = Duration::from_secs(60);
 pub const FLUSH_USAGE_EVERY: Duration = Duration::from_secs(5);
 /// How often unused applications are retired.
 pub const UNUSED_APPLICATIONS_EVERY: Duration = Duration::from_secs(60 * 60);
+
+/// How often the seals of secrets are looked at while the service key is changed.
+pub const RENEW_SEALS_EVERY: Duration = Duration::from_secs(10 * 60);
 
 /// The pause after a failed heartbeat. It is short, so that a node whose store is back writes its heartbeat
 /// before it is declared dead, or soon finds out that it was.
@@ -150,6 +154,34 @@ pub async fn retire_unused_applications(service: Service) {
             service.log_failure("failed to retire unused applications", &error);
         }
     }
+}
+
+/// Seals the secrets that the other service key has sealed again, while the key is changed. Secrets that a
+/// node with the former configuration seals meanwhile are found in the next round.
+pub async fn renew_seals(service: Service) {
+    loop {
+        match renew_all_seals(&service).await {
+            Ok((0, 0)) => tracing::info!("no secret needs the other service key"),
+            Ok((renewed, lost)) => {
+                tracing::info!(renewed, lost, "sealed secrets again; `lost` is those that no key opens");
+            }
+            Err(error) => service.log_failure("failed to seal secrets again", &error),
+        }
+        service.clock().elapse(RENEW_SEALS_EVERY, SWEEP_BACKLOG_PAUSE).await;
+    }
+}
+
+/// The number of secrets that were sealed again, and of those that no key opens.
+async fn renew_all_seals(service: &Service) -> Result<(u64, u64), service::Error> {
+    let (mut renewed, mut lost) = (0, 0);
+    for kind in SealedKind::ALL {
+        let mut after = Some(String::new());
+        while let Some(from) = after {
+            let seen = service.renew_seals(kind, &from).await?;
+            (renewed, lost, after) = (renewed + seen.renewed, lost + seen.lost, seen.next);
+        }
+    }
+    Ok((renewed, lost))
 }
 
 async fn retire_and_purge(service: &Service) -> Result<(), service::Error> {

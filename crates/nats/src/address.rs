@@ -11,15 +11,18 @@ const PORT: u16 = 4_222;
 const SERVERS_MAX: usize = 16;
 
 /// The address of NATS: `nats://user:password@host:port`, or a token before the `@`, and further servers of
-/// the same cluster after commas. `Debug` and `Display` hide the login.
+/// the same cluster after commas. `tls://` demands TLS. `Debug` and `Display` hide the login.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Address {
+    /// Whether TLS is demanded.
+    pub(crate) tls: bool,
     pub(crate) servers: Vec<Server>,
     pub(crate) login: Login,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Server {
+/// A server: its host and its port.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Server {
     pub(crate) host: String,
     pub(crate) port: u16,
 }
@@ -35,12 +38,9 @@ pub(crate) enum Login {
 /// The fault of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadAddress {
-    /// The address does not begin with `nats://`.
-    #[error("must begin with nats://")]
+    /// The address begins with neither `nats://` nor `tls://`.
+    #[error("must begin with nats:// or tls://")]
     Scheme,
-    /// TLS is not supported.
-    #[error("must begin with nats://: TLS is not supported, so the bus needs a private network or a tunnel")]
-    Tls,
     /// A server is missing, a port is invalid, or there are too many servers.
     #[error("must name its servers as host or host:port, separated by commas")]
     Servers,
@@ -55,23 +55,24 @@ impl Address {
     /// # Errors
     /// The fault of the address, without its text.
     pub fn parse(text: &str) -> Result<Self, BadAddress> {
-        if text.starts_with("tls://") {
-            return Err(BadAddress::Tls);
-        }
-        let rest = text.strip_prefix("nats://").ok_or(BadAddress::Scheme)?;
+        let (tls, rest) = match (text.strip_prefix("tls://"), text.strip_prefix("nats://")) {
+            (Some(rest), _) => (true, rest),
+            (None, Some(rest)) => (false, rest),
+            (None, None) => return Err(BadAddress::Scheme),
+        };
         let (login, hosts) = match rest.rsplit_once('@') {
             Some((login, hosts)) => (Login::parse(login)?, hosts),
             None => (Login::Anonymous, rest),
         };
         let hosts = hosts.strip_suffix('/').unwrap_or(hosts);
         let servers: Vec<_> = hosts.split(',').map(Server::parse).collect::<Result<_, _>>()?;
-        if servers.len() > SERVERS_MAX { Err(BadAddress::Servers) } else { Ok(Self { servers, login }) }
+        if servers.len() > SERVERS_MAX { Err(BadAddress::Servers) } else { Ok(Self { tls, servers, login }) }
     }
 }
 
 impl Server {
-    fn parse(text: &str) -> Result<Self, BadAddress> {
-        let text = text.strip_prefix("nats://").unwrap_or(text);
+    pub(crate) fn parse(text: &str) -> Result<Self, BadAddress> {
+        let text = text.strip_prefix("nats://").or(text.strip_prefix("tls://")).unwrap_or(text);
         // An IPv6 address is in brackets, because it contains colons.
         let (host, port) = match text.strip_prefix('[') {
             Some(rest) => rest.split_once(']').ok_or(BadAddress::Servers)?,
@@ -112,7 +113,7 @@ fn percent_decode(text: &str) -> Result<String, BadAddress> {
 
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("nats://")?;
+        f.write_str(if self.tls { "tls://" } else { "nats://" })?;
         if self.login != Login::Anonymous {
             f.write_str("…@")?;
         }
@@ -142,7 +143,7 @@ mod tests {
             ("nats://bus:1234/", Ok("nats://bus:1234")),
             ("nats://me:s%40cret@a,nats://b:1,[::1]:7", Ok("nats://…@a:4222,b:1,[::1]:7")),
             ("nats://t0ken@10.0.0.1", Ok("nats://…@10.0.0.1:4222")),
-            ("tls://bus", Err(BadAddress::Tls)),
+            ("tls://bus,tls://b:1", Ok("tls://bus:4222,b:1")),
             ("http://bus", Err(BadAddress::Scheme)),
             ("nats://", Err(BadAddress::Servers)),
             ("nats://a,", Err(BadAddress::Servers)),

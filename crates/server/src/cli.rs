@@ -4,6 +4,7 @@
 mod backup;
 mod backup_place;
 mod brand;
+mod bus_files;
 mod check_config;
 mod collector_options;
 mod common;

@@ -18,7 +18,7 @@ use upstream::ProviderSettings;
 use web::Brand;
 
 use crate::hosts::Hosts;
-use crate::tls::TlsSettings;
+use crate::tls::{HttpsSettings, Terminator, TlsSettings};
 
 /// The store.
 #[derive(Clone, Debug)]
@@ -52,8 +52,8 @@ pub enum BusSettings {
     Local,
     /// NATS.
     Nats {
-        /// Its address. `Debug` hides the login.
-        address: bus::Address,
+        /// Its address and its files. `Debug` hides the login.
+        access: bus::Access,
         /// The prefix of its subjects.
         prefix: bus::Prefix,
     },
@@ -75,6 +75,8 @@ pub struct Settings {
     pub listen: SocketAddr,
     /// A separate address for the platform API; if not given, `listen` serves it too.
     pub platform_listen: Option<SocketAddr>,
+    /// The path of a Unix socket that serves the same as `listen`, without TLS; only of `serve`.
+    pub listen_socket: Option<PathBuf>,
     /// The proxies that may name their clients.
     pub trusted_proxies: TrustedProxies,
     /// Whether these proxies speak the PROXY protocol to `listen`.
@@ -92,14 +94,18 @@ pub struct Settings {
     pub session_base: Option<String>,
     /// The accepted host names; if not given, all of them.
     pub hosts: Option<Hosts>,
-    /// TLS on `listen`; only of a sandbox.
+    /// TLS on the listeners; only of a sandbox.
     pub tls: Option<TlsSettings>,
+    /// HTTPS on the listeners; only of `serve`.
+    pub https: Option<HttpsSettings>,
     /// The roles of this node.
     pub roles: Roles,
     /// How long the node serves after `/health/ready` has begun to fail.
     pub drain_delay: Duration,
     /// The key of the platform API; without it the platform API is off.
     pub operator_key: Option<OperatorKey>,
+    /// Another key of the platform API, while the key is changed.
+    pub other_operator_key: Option<OperatorKey>,
     /// Authenticates cursors, and seals stream keys and webhook secrets. The same on every node.
     pub service_key: ServiceKey,
     /// Whether this is a sandbox, whose sign-in page lists people to choose from.
@@ -132,4 +138,17 @@ pub struct Settings {
     pub footprint: Footprint,
     /// The brand of the pages.
     pub brand: Brand,
+}
+
+impl Settings {
+    /// What ends TLS on the listeners.
+    pub fn terminator(&self) -> Option<&Terminator> {
+        let https = self.https.as_ref().map(|https| &https.terminator);
+        https.or(self.tls.as_ref().map(|tls| &tls.terminator))
+    }
+
+    /// The scheme of the listeners' URLs. A sandbox with TLS still serves plain HTTP.
+    pub fn scheme(&self) -> &'static str {
+        if self.https.is_some() { "https" } else { "http" }
+    }
 }

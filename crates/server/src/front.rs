@@ -2,12 +2,13 @@
 //! connections stay open and their requests wait.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use gateway::Gateway;
 use service::Clock;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -15,6 +16,7 @@ use crate::config::Settings;
 use crate::connections::Connections;
 use crate::listener::{self, Door, Edges, Phase};
 use crate::reserved::Reserved;
+use crate::unix_socket::{BoundListener, SocketFile};
 
 /// How often a sandbox that is replaced looks whether its requests have ended. A request that waits for
 /// something, and one that replaces its own world, do not end.
@@ -46,6 +48,12 @@ pub(crate) struct Front {
     open: Listener,
     /// Only of a node whose platform API has its own listener.
     platform: Option<Listener>,
+    /// The path of a Unix socket that serves what `--listen` serves, without TLS.
+    socket_path: Option<PathBuf>,
+    /// The file of that socket, from when it listens on.
+    socket: Option<SocketFile>,
+    /// Taken when the socket opens.
+    bound_socket: Option<UnixListener>,
     connections: Option<Arc<Connections>>,
     phase: watch::Sender<Phase>,
     running: JoinSet<()>,
@@ -61,7 +69,16 @@ impl Front {
         let platform = settings.platform_listen;
         let platform = platform.map(|listen| Listener::reserve("--platform-listen", listen)).transpose()?;
         let (phase, _) = watch::channel(Phase::Serving);
-        Ok(Self { open, platform, connections: None, phase, running: JoinSet::new() })
+        Ok(Self {
+            open,
+            platform,
+            socket_path: settings.listen_socket.clone(),
+            socket: None,
+            bound_socket: None,
+            connections: None,
+            phase,
+            running: JoinSet::new(),
+        })
     }
 
     /// Lets connections wait for the handlers. Before, the system refuses them.
@@ -69,7 +86,13 @@ impl Front {
     /// # Errors
     /// As [`reserve`](Self::reserve).
     pub fn listen(&mut self) -> Result<(), String> {
-        [Some(&mut self.open), self.platform.as_mut()].into_iter().flatten().try_for_each(Listener::listen)
+        let mut listeners = [Some(&mut self.open), self.platform.as_mut()].into_iter().flatten();
+        listeners.try_for_each(Listener::listen)?;
+        if let Some(path) = self.socket_path.take() {
+            let (file, bound) = SocketFile::listen(&path)?;
+            (self.socket, self.bound_socket) = (Some(file), Some(bound));
+        }
+        Ok(())
     }
 
     /// The address of `--listen`.
@@ -95,17 +118,14 @@ impl Front {
             self.connections.get_or_insert_with(|| Connections::new(None, clock, sockets_max)).clone();
         connections.count_sockets_of(gateway);
         let BothEdges { open, platform } = edges;
+        let on_socket = Edges { tls: None, ..open.clone() };
         let listeners = [(Some(&mut self.open), open), (self.platform.as_mut(), platform)];
-        for (listener, edges) in listeners {
-            let Some(listener) = listener else { continue };
-            let Some((bound, edges)) = listener.enter(edges) else { continue };
-            self.running.spawn(listener::serve(
-                bound,
-                connections.clone(),
-                edges,
-                self.phase.subscribe(),
-                grace,
-            ));
+        let entered = listeners.into_iter().filter_map(|(listener, edges)| listener?.enter(edges));
+        let entered = entered.map(|(bound, edges)| (BoundListener::Tcp(bound), edges));
+        let socket = self.bound_socket.take().map(|bound| (BoundListener::Unix(bound), on_socket));
+        for (bound, edges) in entered.chain(socket) {
+            let (connections, phase) = (connections.clone(), self.phase.subscribe());
+            self.running.spawn(listener::serve(bound, connections, edges, phase, grace));
         }
     }
 

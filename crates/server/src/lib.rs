@@ -18,6 +18,7 @@ pub mod node;
 mod proxies;
 mod reserved;
 pub mod tls;
+mod unix_socket;
 mod webhooks;
 
 pub use config::{BusSettings, Footprint, Settings, StoreSettings};

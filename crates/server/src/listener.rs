@@ -10,7 +10,9 @@ use domain::Language;
 use domain::client_address::AddressBlock;
 use domain::reason::{REASON_HEADER, Word};
 use gateway::{Gateway, Hold, Socket};
-use http::header::{ACCEPT_LANGUAGE, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, DATE};
+use http::header::{
+    ACCEPT_LANGUAGE, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, DATE, STRICT_TRANSPORT_SECURITY,
+};
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode};
 use hyper::body::{Body as _, Bytes, Incoming};
 use hyper::server::conn::http1;
@@ -32,6 +34,7 @@ use crate::inbound::Inbound;
 use crate::malformed::{self, HEAD_BYTES_MAX};
 use crate::proxies::Proxies;
 use crate::tls::{Opened, Terminator};
+use crate::unix_socket::BoundListener;
 
 /// Deadline of a request's headers, and of an idle connection.
 const HEADERS_DEADLINE: Duration = Duration::from_secs(30);
@@ -52,7 +55,8 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Maximum length of the header `traceparent`, which has 55 bytes in its first version.
 const TRACE_PARENT_BYTES_MAX: usize = 128;
-
+/// Browsers use HTTPS for half a year after an answer over HTTPS.
+const HTTPS_ONLY: HeaderValue = HeaderValue::from_static("max-age=15552000");
 const REASON: HeaderName = HeaderName::from_static(REASON_HEADER);
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -96,7 +100,7 @@ pub struct Edges {
     pub proxies: Arc<Proxies>,
     /// Refuses requests for foreign hosts.
     pub hosts: Arc<HostFilter>,
-    /// Ends TLS, if the listener speaks it besides plain HTTP.
+    /// Ends TLS, if the listener speaks it.
     pub tls: Option<Terminator>,
     /// The language of refusals before a request is known.
     pub language: Language,
@@ -104,16 +108,25 @@ pub struct Edges {
     pub door: Option<Door>,
 }
 
+impl Edges {
+    /// Whether only HTTPS is served.
+    fn is_https(&self) -> bool {
+        self.tls.as_ref().is_some_and(Terminator::is_strict)
+    }
+}
+
 /// Accepts connections until the phase is [`Phase::Closing`], then waits for running requests, for up to
 /// `grace`.
 pub async fn serve(
-    listener: TcpListener,
+    listener: BoundListener,
     connections: Arc<Connections>,
     edges: Edges,
     mut phase: watch::Receiver<Phase>,
     grace: Duration,
 ) {
-    prepare(&listener);
+    if let BoundListener::Tcp(listener) = &listener {
+        prepare(listener);
+    }
     let tls = edges.tls.clone();
     let mut refused_before = false;
     let phases = phase.clone();
@@ -151,7 +164,7 @@ pub async fn serve(
 
 /// Waits for room before accepting, so that further peers wait in the system's queue.
 async fn accept(
-    listener: &TcpListener,
+    listener: &BoundListener,
     connections: &Arc<Connections>,
     proxies: &Proxies,
 ) -> std::io::Result<(TcpStream, SocketAddr, Place)> {
@@ -168,17 +181,15 @@ fn block(proxies: &Proxies, peer: SocketAddr) -> Option<AddressBlock> {
 /// Closes a listener, and returns the connections that the system has already accepted for it. Their peers
 /// see them as open, and would receive a reset.
 fn drain_backlog(
-    listener: TcpListener,
+    listener: BoundListener,
     connections: &Arc<Connections>,
     proxies: &Proxies,
 ) -> Vec<(TcpStream, SocketAddr, Place)> {
     let mut last = Vec::new();
-    let Ok(listener) = listener.into_std() else { return last };
+    let Ok(next) = listener.close() else { return last };
     while connections.has_room() {
-        // The listener is non-blocking. It fails when no connection is left.
-        let Ok((stream, peer)) = listener.accept() else { break };
-        let taken = stream.set_nonblocking(true).and_then(|()| TcpStream::from_std(stream));
-        last.extend(taken.ok().map(|stream| (stream, peer, connections.enter(block(proxies, peer)))));
+        let Ok((stream, peer)) = next() else { break };
+        last.push((stream, peer, connections.enter(block(proxies, peer))));
     }
     last
 }
@@ -206,6 +217,13 @@ async fn connection(
         () = async { closing(&mut phase).await; tokio::time::sleep(SILENCE_GRACE).await } => return,
     };
     let Some(Opened { stream, is_secure }) = opened else { return };
+    if !is_secure && edges.is_https() {
+        let answer = malformed::not_https(
+            edges.language,
+            &RequestId::new(edges.entropy.bytes(Purpose::Connection), 0),
+        );
+        return end(stream, answer, open, &mut phase).await;
+    }
     let socket = Socket::new(stream);
     let exchange = Arc::new(Exchange {
         random: edges.entropy.bytes(Purpose::Connection),
@@ -250,9 +268,14 @@ async fn connection(
             None => return tracing::debug!(%error, "connection ended with an error"),
         },
     };
+    end(stream, last_bytes, open, &mut phase).await;
+}
+
+/// Sends the last bytes of a connection, and ends it.
+async fn end(stream: TcpStream, last_bytes: Vec<u8>, open: &Connection, phase: &mut watch::Receiver<Phase>) {
     tokio::select! {
         () = Box::pin(linger(stream, last_bytes)) => {}
-        () = async { closing(&mut phase).await; tokio::time::sleep(SILENCE_GRACE).await } => {}
+        () = async { closing(phase).await; tokio::time::sleep(SILENCE_GRACE).await } => {}
         () = open.evicted() => {}
     }
 }
@@ -366,6 +389,9 @@ impl Exchange {
         };
         let mut response = handled.instrument(span).await?;
         response.headers_mut().insert(X_REQUEST_ID, id.header());
+        if edges.is_https() {
+            response.headers_mut().insert(STRICT_TRANSPORT_SECURITY, HTTPS_ONLY);
+        }
         if let Some(sandbox) = sandbox {
             response.headers_mut().insert(DATE, sandbox.date());
         }
@@ -381,7 +407,8 @@ impl Exchange {
         if !hosts.admits(request.uri(), request.headers()) {
             return foreign_host(request.headers(), *language);
         }
-        if self.is_secure {
+        // The URLs of `serve` are in its settings.
+        if self.is_secure && !edges.is_https() {
             let host = named_host(request.uri(), request.headers());
             if let Some(origin) = host.map(|host| SecureOrigin(format!("https://{host}"))) {
                 request.extensions_mut().insert(origin);

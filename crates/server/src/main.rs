@@ -14,6 +14,7 @@ use server::cli::{
     completions, examine_store, run_backup, run_migrate, run_restore, write_manual,
 };
 use server::dev::Start;
+use server::tls::ServedCertificate;
 use server::{Environment, Node, Settings};
 use service::{Clock, Entropy, Purpose};
 use telemetry::{LogFormat, RunningTelemetry, Sources};
@@ -183,6 +184,9 @@ fn forbid_core_dumps() {
 
 async fn serve(settings: Settings, environment: Environment) -> Result<(), String> {
     let mut stop = Signals::listen()?;
+    if let Some(https) = &settings.https {
+        tokio::spawn(reload_at_hangup(signal_of(SignalKind::hangup())?, https.certificate.clone()));
+    }
     let Some(node) = or_stopped(&mut stop, Node::start(settings, environment)).await? else {
         return Ok(());
     };
@@ -193,6 +197,13 @@ async fn serve(settings: Settings, environment: Environment) -> Result<(), Strin
     stop.next().await;
     node.stop().await;
     Ok(())
+}
+
+/// Reads the certificate again at each SIGHUP.
+async fn reload_at_hangup(mut hangup: Signal, certificate: Arc<ServedCertificate>) {
+    while hangup.recv().await.is_some() {
+        certificate.reload();
+    }
 }
 
 async fn sandbox(options: &DevOptions) -> Result<(), String> {
@@ -249,6 +260,10 @@ async fn or_stopped<T>(
     }
 }
 
+fn signal_of(kind: SignalKind) -> Result<Signal, String> {
+    signal(kind).map_err(|error| format!("failed to listen for signals: {error}"))
+}
+
 /// The signals to stop.
 struct Signals {
     terminate: Signal,
@@ -257,8 +272,8 @@ struct Signals {
 
 impl Signals {
     fn listen() -> Result<Self, String> {
-        let listen = |kind| signal(kind).map_err(|error| format!("failed to listen for signals: {error}"));
-        Ok(Self { terminate: listen(SignalKind::terminate())?, interrupt: listen(SignalKind::interrupt())? })
+        let [terminate, interrupt] = [SignalKind::terminate(), SignalKind::interrupt()].map(signal_of);
+        Ok(Self { terminate: terminate?, interrupt: interrupt? })
     }
 
     /// Waits for the next signal since the process began to listen for signals.

@@ -34,6 +34,15 @@ pub(crate) fn answer(
     Some(spell(status, &message(status, language), id))
 }
 
+/// The answer to plain HTTP where only HTTPS is spoken.
+pub(crate) fn not_https(language: Language, id: &RequestId) -> Vec<u8> {
+    let message = language.pick(
+        "이 주소는 HTTPS로만 응답합니다. https://로 시작하는 주소를 쓰세요.",
+        "This address speaks HTTPS only: use an address that begins with https://.",
+    );
+    spell(StatusCode::BAD_REQUEST, message, id)
+}
+
 fn message(status: StatusCode, language: Language) -> String {
     const KIB: usize = HEAD_BYTES_MAX / 1024;
     let (korean, english) = match status {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bus::{Bus, LocalBus, NatsBus};
 use domain::NodeId;
+use domain::secret::OperatorKey;
 use gateway::Gateway;
 use sandbox::{Api, FixedHosts, Parts, Sandbox, Surroundings};
 use service::connection_tests::Prober;
@@ -138,6 +139,7 @@ impl Node {
             upstreams: upstreams.clone(),
             exported: environment.exported.clone(),
             store: settings.store.name(),
+            certificate: settings.https.as_ref().map(|https| https.certificate.clone()),
             started_at: environment.clock.now(),
         };
         let web = Web::new(
@@ -147,6 +149,9 @@ impl Node {
             &site::paths(),
         );
         spawn_jobs(&mut background, &service, gateway.as_ref());
+        if let Some(https) = &settings.https {
+            background.spawn(https.certificate.clone().watch(environment.clock.clone()));
+        }
         if settings.roles.web {
             // The thread ends by itself, and nothing waits for it.
             std::thread::spawn(web::documents::prepare_search);
@@ -189,7 +194,7 @@ impl Node {
                 environment.clock.clone(),
             )),
             hosts: hosts.clone(),
-            tls: settings.tls.as_ref().map(|tls| tls.terminator.clone()),
+            tls: settings.terminator().cloned(),
             language: settings.language,
             door: None,
         };
@@ -222,8 +227,8 @@ impl Node {
 
     /// The URL of the platform API.
     pub fn platform_url(&self) -> String {
-        let own = self.front.platform_address();
-        own.map_or_else(|| self.base_url.clone(), |address| format!("http://{address}"))
+        let (own, scheme) = (self.front.platform_address(), self.settings.scheme());
+        own.map_or_else(|| self.base_url.clone(), |address| format!("{scheme}://{address}"))
     }
 
     /// The settings of the node.
@@ -324,14 +329,15 @@ impl Prepared {
         if environment.entropy.is_seeded() && !settings.sandbox {
             return Err("only a sandbox may have a seed: its tokens can be guessed".to_owned());
         }
-        let room = match settings.tls {
+        let room = match settings.terminator() {
             Some(_) => Room::claim().divided(tls::DESCRIPTORS),
             None => Room::claim(),
         };
         let (store, alone) = open_store(settings).await?;
         front.listen()?;
         let address = front.address();
-        let base_url = settings.base_url.clone().unwrap_or_else(|| format!("http://{address}"));
+        let own_url = || format!("{}://{address}", settings.scheme());
+        let base_url = settings.base_url.clone().unwrap_or_else(own_url);
         let node = NodeId::generate(environment.clock.now(), environment.entropy.bytes(Purpose::Node));
         let bus = open_bus(&settings.bus, &node, environment).await?;
         let session_base = session_base(settings, &base_url, address);
@@ -424,12 +430,12 @@ async fn open_bus(
     node: &NodeId,
     environment: &Environment,
 ) -> Result<Arc<dyn Bus>, String> {
-    let BusSettings::Nats { address, prefix } = settings else {
+    let BusSettings::Nats { access, prefix } = settings else {
         return Ok(Arc::new(LocalBus::default()));
     };
     let Environment { clock, entropy, .. } = environment.clone();
     let options = bus::Options {
-        address: address.clone(),
+        access: access.clone(),
         prefix: prefix.clone(),
         node: node.clone(),
         now: Box::new(move || clock.now()),
@@ -443,7 +449,8 @@ async fn open_bus(
 fn session_base(settings: &Settings, base_url: &str, address: SocketAddr) -> Option<String> {
     let Settings { roles, session_base, .. } = settings;
     // The base URL does not lead to a node without REST.
-    let default = || if roles.web { base_url.to_owned() } else { format!("http://{address}") };
+    let own_url = || format!("{}://{address}", settings.scheme());
+    let default = || if roles.web { base_url.to_owned() } else { own_url() };
     roles.gateway.then(|| session_base.clone().unwrap_or_else(default))
 }
 
@@ -515,7 +522,12 @@ fn web_config(settings: &Settings, base_url: &str) -> web::Config {
     web::Config {
         language: settings.language,
         base_url: base_url.to_owned(),
-        operator_key: settings.operator_key.as_ref().map(domain::secret::OperatorKey::hash),
+        operator_keys: settings
+            .operator_key
+            .iter()
+            .chain(&settings.other_operator_key)
+            .map(OperatorKey::hash)
+            .collect(),
         sandbox: settings.sandbox,
         brand: settings.brand.clone(),
         providers: settings.upstreams.iter().map(sign_in_provider).collect(),
@@ -533,6 +545,9 @@ fn spawn_jobs(background: &mut JoinSet<()>, service: &Service, gateway: Option<&
     if jobs {
         background.spawn(jobs::sweep(service.clone()));
         background.spawn(jobs::retire_unused_applications(service.clone()));
+        if service.has_other_key() {
+            background.spawn(jobs::renew_seals(service.clone()));
+        }
     }
     if web {
         background.spawn(jobs::warm_up(service.clone()));

@@ -49,7 +49,7 @@ pub use identity::{
     tokens, two_factor, upstream,
 };
 pub use live::{categories, lives, watching};
-pub use platform::{audit_log, bulk, channel_events, idempotency, world_rows};
+pub use platform::{audit_log, bulk, channel_events, idempotency, seals, world_rows};
 pub use realtime::{event_outbox, lost_events, session_details, sessions, subscriptions};
 pub use webhook::{connection_tests, deliveries, listeners, owned_webhooks, webhooks};
 

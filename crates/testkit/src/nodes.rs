@@ -68,7 +68,7 @@ impl ClusterNode {
         let mut settings = settings(setup, &target);
         settings.store = StoreSettings::Postgres { url: database_wire.url().into() };
         settings.bus = BusSettings::Nats {
-            address: bus::Address::parse(&bus_wire.url()).expect("a good address"),
+            access: bus::Address::parse(&bus_wire.url()).expect("a good address").into(),
             prefix: bus::Prefix::default(),
         };
         let node = Node::start(settings.clone(), Environment::system()).await.expect("a node starts");

@@ -346,6 +346,7 @@ pub(crate) fn settings(setup: Setup, target: &Target) -> Settings {
     Settings {
         listen: SocketAddr::from(([127, 0, 0, 1], 0)),
         platform_listen: None,
+        listen_socket: None,
         trusted_proxies: TrustedProxies::parse(setup.trusted_proxies).expect("a list"),
         proxy_protocol: setup.proxy_protocol,
         store: match target.clone() {
@@ -358,9 +359,11 @@ pub(crate) fn settings(setup: Setup, target: &Target) -> Settings {
         session_base: None,
         hosts: None,
         tls: None,
+        https: None,
         roles: setup.roles,
         drain_delay: setup.drain_delay,
         operator_key: OperatorKey::presented(World::OPERATOR_KEY),
+        other_operator_key: None,
         service_key: ServiceKey::of_text("the service of a test seals with this key"),
         sandbox: setup.sandbox,
         ping_times: None,

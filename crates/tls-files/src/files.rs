@@ -83,6 +83,12 @@ pub fn system_certificates() -> Vec<CertificateDer<'static>> {
     rustls_native_certs::load_native_certs().certs
 }
 
+/// When a certificate expires, in Unix seconds; `None` if it is damaged.
+pub fn expiry(certificate: &CertificateDer<'_>) -> Option<i64> {
+    let (_, parsed) = x509_parser::parse_x509_certificate(certificate).ok()?;
+    Some(parsed.validity().not_after.timestamp())
+}
+
 /// The certificates of a file; at least one.
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, BadFile> {
     let text = read(path)?;
@@ -122,7 +128,8 @@ mod tests {
             let problem = read_roots(&path(name)).expect_err(name).to_string();
             assert!(problem.contains(name) && problem.contains(word), "{problem}");
         }
-        assert!(pair.read().is_ok());
+        let read = pair.read().expect("a pair");
+        assert_eq!(expiry(&read.chain[0]), Some(far_future().unix_timestamp()));
         let without = PairFiles { key: path("empty"), ..pair };
         let problem = without.read().err().expect("no key").to_string();
         assert!(problem.contains("empty") && problem.contains("private key"), "{problem}");

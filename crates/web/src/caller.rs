@@ -284,8 +284,8 @@ async fn operator_with(needed: OperatorRole, parts: &Parts, web: &Web) -> Result
 /// configured key has all roles.
 async fn actor_of(token: &str, web: &Web) -> Result<Option<(OperatorRole, Actor)>, Failure> {
     let Some(presented) = OperatorKey::presented(token) else { return Ok(None) };
-    let configured = web.config().operator_key.as_ref();
-    if configured.is_some_and(|key| key.matches(&presented.hash())) {
+    let configured = &web.config().operator_keys;
+    if configured.iter().any(|key| key.matches(&presented.hash())) {
         return Ok(Some((OperatorRole::Admin, Actor::ConfiguredKey)));
     }
     Ok(web.service().operator_key_actor(&presented).await?)

@@ -28,8 +28,9 @@ pub struct Config {
     pub language: Language,
     /// The base URL of the REST interface, without a slash at the end.
     pub base_url: String,
-    /// The hash of the operator's key; `None` turns the platform API off.
-    pub operator_key: Option<SecretHash>,
+    /// The hashes of the operator's keys: one, or two while the key is changed. Without any the configuration
+    /// has no key of the platform API.
+    pub operator_keys: Vec<SecretHash>,
     /// Whether the sign-in page lists people to choose from without a password. Only the sandbox does.
     pub sandbox: bool,
     /// The brand of the pages.

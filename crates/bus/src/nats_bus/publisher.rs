@@ -14,7 +14,7 @@ use nats::{Connection, ConnectionError, ServerOp};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Interval, MissedTickBehavior};
 
-use super::shared::{PING_TICKS, SILENT_TICKS, Shared, TICK, count};
+use super::shared::{PING_TICKS, SILENT_TICKS, Shared, Successor, TICK, arrival, count};
 use crate::Message;
 use crate::wire::{self, Origin};
 
@@ -145,11 +145,16 @@ impl Publisher {
         }
     }
 
-    /// Publishes on one connection until it fails (an error) or the bus is dropped.
+    /// Publishes on one connection until it fails (an error) or the bus is dropped. When the server is about
+    /// to stop, a connection to another one takes its place.
     async fn run_connection(&mut self, connection: &mut Connection) -> Result<(), ConnectionError> {
         self.start_connection(connection);
         let mut new_batches = Vec::new();
+        let mut successor: Option<Successor> = None;
         loop {
+            if connection.is_leaving() && successor.is_none() {
+                successor = Some(self.shared.succeed(connection.server(), "publisher"));
+            }
             let has_room = self.in_flight_bytes < IN_FLIGHT_BYTES_MAX;
             tokio::select! {
                 driven = connection.drive() => {
@@ -164,6 +169,11 @@ impl Publisher {
                     self.send(connection);
                 }
                 _ = self.ticking.tick() => self.on_tick(connection)?,
+                new = arrival(&mut successor) => {
+                    // What the old server has not confirmed is sent again under its numbers.
+                    (*connection, successor) = (new, None);
+                    self.start_connection(connection);
+                }
             }
         }
     }
@@ -218,6 +228,10 @@ impl Publisher {
             match op {
                 ServerOp::Pong => self.pings.answered += 1,
                 ServerOp::Error(error) => return Err(ConnectionError::Refused(error.to_owned())),
+                ServerOp::Info(info) => {
+                    let info = info.to_owned();
+                    connection.learn(&info, &self.shared.servers);
+                }
                 _ => {}
             }
         }

@@ -1,5 +1,8 @@
 //! Receives the events of the channels that this node has an interest in, and the changes of its sessions.
 //!
+//! A server that is about to stop says so. Then a connection to another server is made and subscribed beside
+//! the present one, which goes on until the new one has everything. So nothing is missed.
+//!
 //! After a connection was lost, every interest is sent to the server again. When the server has confirmed all
 //! of them, the gap is reported, with the time up to which every message is known to have arrived. Messages
 //! in between are dropped: they were committed before they were published, so a subscriber that reads the
@@ -8,6 +11,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 use domain::{LogInterval, Timestamp};
 use nats::{Connection, ConnectionError, ServerOp};
@@ -15,7 +19,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Interval, MissedTickBehavior};
 
 use super::interests::{Change, Changes};
-use super::shared::{PING_TICKS, SILENT_TICKS, Shared, TICK, count};
+use super::shared::{PING_TICKS, SILENT_TICKS, Shared, Successor, TICK, arrival, count};
 use crate::Delivery;
 use crate::wire::{self, Origin};
 
@@ -28,6 +32,9 @@ const INTEREST_CONFIRMED_WITHIN_MS: i64 = 1_500;
 const PUBLISHERS_MAX: usize = 4_096;
 /// Maximum number of unanswered pings. With more, the connection to the server is closed as silent.
 const PINGS_MAX: usize = 65_536;
+
+/// The longest move to another server. After it the connection counts as lost.
+const MOVES_WITHIN: Duration = Duration::from_secs(5);
 
 pub(super) struct Receiver {
     shared: Arc<Shared>,
@@ -97,7 +104,11 @@ impl Receiver {
     async fn run_connection(&mut self, connection: &mut Connection) -> Result<(), ConnectionError> {
         self.start_connection(connection);
         let shared = self.shared.clone();
+        let mut successor: Option<Successor> = None;
         loop {
+            if connection.is_leaving() && self.is_current && successor.is_none() {
+                successor = Some(shared.succeed(connection.server(), "receiver"));
+            }
             tokio::select! {
                 driven = connection.drive() => {
                     driven?;
@@ -108,9 +119,48 @@ impl Receiver {
                     self.send_changes(connection, changes);
                 }
                 _ = self.ticking.tick() => self.on_tick(connection)?,
+                new = arrival(&mut successor) => {
+                    successor = None;
+                    let moving = tokio::time::timeout(MOVES_WITHIN, self.move_to(connection, new));
+                    *connection = moving.await.unwrap_or(Err(ConnectionError::Silent))?;
+                }
             }
             if self.subscriber.is_closed() {
                 return Ok(());
+            }
+        }
+    }
+
+    /// Moves to a new connection without a gap. First the new one is subscribed to everything. From then on
+    /// it receives every message, and the old one everything before. When the old one has delivered that,
+    /// messages of the new one follow. Those that came over both are recognized by their numbers.
+    async fn move_to(
+        &mut self,
+        old: &mut Connection,
+        mut new: Connection,
+    ) -> Result<Connection, ConnectionError> {
+        let options = &self.shared.options;
+        new.subscribe(&options.prefix.of_node(&options.node), NODE_SID);
+        let Changes { changes, up_to, waiting_since } = self.shared.interests.connected();
+        self.send_interests(&mut new, changes);
+        new.ping();
+        let mut is_subscribed = false;
+        loop {
+            if !is_subscribed {
+                is_subscribed = has_pong(&mut new)?;
+                if is_subscribed {
+                    self.ping(old, up_to, waiting_since);
+                }
+            }
+            if is_subscribed && self.pings.is_empty() {
+                return Ok(new);
+            }
+            tokio::select! {
+                driven = old.drive() => {
+                    driven?;
+                    self.read_ops(old).await?;
+                }
+                driven = new.drive(), if !is_subscribed => driven?,
             }
         }
     }
@@ -128,6 +178,11 @@ impl Receiver {
     /// Sends changes of interests to the server, and a ping after them.
     fn send_changes(&mut self, connection: &mut Connection, changes: Changes) {
         let Changes { changes, up_to, waiting_since } = changes;
+        self.send_interests(connection, changes);
+        self.ping(connection, up_to, waiting_since);
+    }
+
+    fn send_interests(&self, connection: &mut Connection, changes: Vec<Change>) {
         for change in changes {
             match change {
                 Change::Subscribe(channel, sid) => {
@@ -136,7 +191,6 @@ impl Receiver {
                 Change::Unsubscribe(sid) => connection.unsubscribe(sid),
             }
         }
-        self.ping(connection, up_to, waiting_since);
     }
 
     fn ping(&mut self, connection: &mut Connection, up_to: u64, waiting_since: Option<Timestamp>) {
@@ -169,7 +223,11 @@ impl Receiver {
                 }
                 ServerOp::Pong => self.on_pong().await,
                 ServerOp::Error(error) => return Err(ConnectionError::Refused(error.to_owned())),
-                ServerOp::Info(_) | ServerOp::Ping | ServerOp::Ok => {}
+                ServerOp::Info(info) => {
+                    let info = info.to_owned();
+                    connection.learn(&info, &self.shared.servers);
+                }
+                ServerOp::Ping | ServerOp::Ok => {}
             }
         }
         Ok(())
@@ -239,6 +297,19 @@ impl Receiver {
     }
 }
 
+/// Whether a new connection has confirmed its subscriptions. Messages after that stay unread.
+fn has_pong(new: &mut Connection) -> Result<bool, ConnectionError> {
+    while let Some(op) = new.next_op()? {
+        match op {
+            ServerOp::Pong => return Ok(true),
+            ServerOp::Error(error) => return Err(ConnectionError::Refused(error.to_owned())),
+            // The old connection receives it too.
+            ServerOp::Message { .. } | ServerOp::Info(_) | ServerOp::Ping | ServerOp::Ok => {}
+        }
+    }
+    Ok(false)
+}
+
 #[cfg(test)]
 mod tests {
     use domain::NodeId;
@@ -251,7 +322,7 @@ mod tests {
 
     fn receiver() -> (Receiver, mpsc::Receiver<Delivery>) {
         let options = Options {
-            address: Address::parse("nats://nowhere").expect("good"),
+            access: Address::parse("nats://nowhere").expect("good").into(),
             prefix: Prefix::default(),
             node: NodeId::stored("n".into()),
             now: Box::new(|| Timestamp::from_millis(7)),

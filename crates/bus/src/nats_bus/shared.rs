@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use domain::{NodeId, Timestamp};
-use nats::{Address, Connection, ConnectionError};
+use futures_util::future::BoxFuture;
+use nats::{Access, Connection, ConnectionError, Server, Servers};
 
 use super::interests::Interests;
 use super::subjects::Prefix;
@@ -24,8 +25,8 @@ const BACKOFF_LONGEST: Duration = Duration::from_secs(1);
 
 /// The options of a [`NatsBus`](super::NatsBus).
 pub struct Options {
-    /// The address of NATS.
-    pub address: Address,
+    /// The address of NATS, and the files that belong to it.
+    pub access: Access,
     /// The prefix of the service's subjects.
     pub prefix: Prefix,
     /// This node.
@@ -36,9 +37,22 @@ pub struct Options {
     pub random: Box<dyn Fn() -> u64 + Send + Sync>,
 }
 
+/// The next connection, while the present one goes on.
+pub(super) type Successor = BoxFuture<'static, Connection>;
+
+/// The connection, as soon as there is a successor. Waits forever without one.
+pub(super) async fn arrival(successor: &mut Option<Successor>) -> Connection {
+    match successor {
+        Some(arriving) => arriving.await,
+        None => std::future::pending().await,
+    }
+}
+
 /// The state that both connections share.
 pub(super) struct Shared {
     pub(super) options: Options,
+    /// The servers that are known.
+    pub(super) servers: Servers,
     pub(super) interests: Arc<Interests>,
     pub(super) counters: Counters,
     /// The receiving connection is up and its messages are delivered.
@@ -64,6 +78,7 @@ pub(super) fn count(counter: &AtomicU64, by: usize) {
 impl Shared {
     pub(super) fn new(options: Options) -> Self {
         Self {
+            servers: Servers::new(&options.access.address),
             options,
             interests: Arc::new(Interests::new()),
             counters: Counters::default(),
@@ -74,12 +89,32 @@ impl Shared {
 
     /// Connects, with retries and without a deadline. Leaves the last error in `reason`.
     pub(super) async fn connect(&self, which: &str, reason: &mut Option<String>) -> Connection {
-        let Options { address, node, random, .. } = &self.options;
+        let connection = self.connect_except(None, which, reason).await;
+        self.counters.connections.fetch_add(1, Relaxed);
+        connection
+    }
+
+    /// Connects to another server than this one, which is about to stop.
+    pub(super) fn succeed(self: &Arc<Self>, leaving: &Server, which: &'static str) -> Successor {
+        let (shared, leaving) = (self.clone(), leaving.clone());
+        Box::pin(async move { shared.connect_except(Some(&leaving), which, &mut None).await })
+    }
+
+    async fn connect_except(
+        &self,
+        except: Option<&Server>,
+        which: &str,
+        reason: &mut Option<String>,
+    ) -> Connection {
+        let Options { access, node, random, .. } = &self.options;
+        let address = &access.address;
         let mut tries = 0_u32;
         loop {
-            match Connection::connect(address, tries as usize, node.as_str()).await {
+            match Connection::connect(access, &self.servers, tries as usize, except, node.as_str()).await {
+                Ok(connection) if connection.is_leaving() && except.is_some() => {
+                    *reason = Some(ConnectionError::Leaving.to_string());
+                }
                 Ok(connection) => {
-                    self.counters.connections.fetch_add(1, Relaxed);
                     tracing::info!(%address, connection = which, tries, "connected to the bus");
                     return connection;
                 }
@@ -100,7 +135,7 @@ impl Shared {
         count(&self.counters.disconnects, 1);
         self.counters.connections.fetch_sub(1, Relaxed);
         self.disconnected_ms.store(self.now().as_millis(), Relaxed);
-        tracing::warn!(address = %self.options.address, connection = which, %error, "connection to the bus lost");
+        tracing::warn!(address = %self.options.access.address, connection = which, %error, "connection to the bus lost");
     }
 
     /// When a connection last ended.

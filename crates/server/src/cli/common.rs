@@ -33,6 +33,8 @@ pub(super) const STORE: &str = "Store";
 pub(super) const ANSWERS: &str = "Answers";
 /// The heading of the options about the accounts of people.
 pub(super) const ACCOUNTS: &str = "Accounts";
+/// The heading of the options about several nodes.
+pub(super) const NODES: &str = "Nodes";
 /// The heading of the options about the log.
 pub(super) const LOG: &str = "Log";
 
@@ -196,6 +198,7 @@ impl CommonOptions {
         Ok(Settings {
             listen: self.listen,
             platform_listen: self.platform_listen,
+            listen_socket: None,
             trusted_proxies: self.trusted_proxies()?,
             proxy_protocol: self.proxy_protocol,
             store,
@@ -205,10 +208,12 @@ impl CommonOptions {
             session_base: None,
             hosts: None,
             tls: None,
+            https: None,
             roles: Roles::ALL,
             // A sandbox stops at once.
             drain_delay: Duration::ZERO,
             operator_key: None,
+            other_operator_key: None,
             service_key: ServiceKey::of_text(SANDBOX_SERVICE_KEY),
             sandbox: false,
             ping_times: None,

@@ -14,16 +14,16 @@ use service::webhooks::WebhookSettings;
 use service::{AccountSettings, Entropy, Purpose};
 use telemetry::Telemetry;
 
+use super::bus_files::BusFileOptions;
 use super::collector_options::CollectorOptions;
-use super::common::{ACCOUNTS, CommonOptions, NETWORKING, SERVE_LOG, STORE, check_base};
+use super::common::{ACCOUNTS, CommonOptions, NETWORKING, NODES, SERVE_LOG, STORE, check_base};
 use super::store_options::check_data_folder;
 use super::upstream_options::UpstreamOptions;
 use crate::config::{BusSettings, Settings, StoreSettings};
+use crate::tls::HttpsOptions;
 
 /// The heading of the options about keys, in the help.
 const KEYS: &str = "Keys";
-/// The heading of the options about several nodes.
-const NODES: &str = "Nodes";
 /// The heading of the options about webhooks.
 const WEBHOOKS: &str = "Webhooks";
 
@@ -57,10 +57,14 @@ pub struct ServeOptions {
     base_url: Option<String>,
 
     /// Joins other nodes on the same PostgreSQL database over NATS: nats://user:password@host:port, with
-    /// further servers after commas. Also STAGEDOOR_BUS_URL or STAGEDOOR_BUS_URL_FILE. Without it this is the
-    /// only node.
+    /// further servers after commas; tls:// instead demands TLS. Also STAGEDOOR_BUS_URL or
+    /// STAGEDOOR_BUS_URL_FILE. Without it this is the only node.
     #[arg(long, value_name = "URL", env = "STAGEDOOR_BUS_URL", hide_env_values = true, help_heading = NODES)]
     bus_url: Option<String>,
+
+    /// The files for NATS.
+    #[command(flatten)]
+    bus_files: BusFileOptions,
 
     /// The prefix of the subjects on NATS, the same on every node, so that several services can share one
     /// NATS.
@@ -98,10 +102,30 @@ pub struct ServeOptions {
     #[arg(long, value_name = "KEY", env = "STAGEDOOR_SERVICE_KEY", hide_env_values = true, help_heading = KEYS)]
     service_key: Option<String>,
 
+    /// A second key of the platform API, valid beside --operator-key while the key is changed. Better set by
+    /// STAGEDOOR_OTHER_OPERATOR_KEY or STAGEDOOR_OTHER_OPERATOR_KEY_FILE.
+    #[arg(long, value_name = "KEY", env = "STAGEDOOR_OTHER_OPERATOR_KEY", hide_env_values = true, help_heading = KEYS)]
+    other_operator_key: Option<String>,
+
+    /// A second service key that opens what it has sealed, and seals nothing, while the key is changed: first
+    /// the next key, then the former one, whose seals are replaced. Better set by
+    /// STAGEDOOR_OTHER_SERVICE_KEY or STAGEDOOR_OTHER_SERVICE_KEY_FILE.
+    #[arg(long, value_name = "KEY", env = "STAGEDOOR_OTHER_SERVICE_KEY", hide_env_values = true, help_heading = KEYS)]
+    other_service_key: Option<String>,
+
     /// Whether people can make accounts by themselves, at /register: open or closed. The same on every node.
     #[arg(long, value_name = "STATE", env = "STAGEDOOR_REGISTRATION", value_enum, default_value = "closed",
         help_heading = ACCOUNTS)]
     registration: RegistrationOption,
+
+    /// Also listens on this Unix socket, without TLS, for a proxy on this machine. Its user and its group may
+    /// connect. Its peers have the address 127.0.0.1, so name that in --trusted-proxies.
+    #[arg(long, value_name = "PATH", env = "STAGEDOOR_LISTEN_SOCKET", help_heading = NETWORKING)]
+    listen_socket: Option<PathBuf>,
+
+    /// HTTPS.
+    #[command(flatten)]
+    https: HttpsOptions,
 
     /// The providers at which people sign in.
     #[command(flatten)]
@@ -177,7 +201,10 @@ impl ServeOptions {
             check_data_folder(&self.data)?;
         }
         let operator_key = secret("STAGEDOOR_OPERATOR_KEY", self.operator_key.as_deref())?;
-        let service_key = secret("STAGEDOOR_SERVICE_KEY", self.service_key.as_deref())?;
+        let other_operator_key = secret("STAGEDOOR_OTHER_OPERATOR_KEY", self.other_operator_key.as_deref())?;
+        if other_operator_key.is_some() && operator_key.is_none() {
+            return Err("--other-operator-key needs --operator-key".to_owned());
+        }
         let roles = self.roles(&store)?;
         let bus = self.bus(&store)?;
         let (upstreams, passwords) = self.upstream.read(self.base_url.is_some())?;
@@ -188,25 +215,27 @@ impl ServeOptions {
                     .to_owned(),
             );
         }
+        let https = self.https.settings()?;
+        let base_url = self.base_url.as_deref().map(|url| check_base("--base-url", url)).transpose()?;
+        if https.is_some() && base_url.as_ref().is_some_and(|url| url.starts_with("http://")) {
+            return Err("--base-url must begin with https:// when --tls-certificate is given".to_owned());
+        }
         let common = self.common.settings(store)?;
         Ok(Settings {
+            https,
+            listen_socket: self.listen_socket.clone(),
             roles,
             upstreams,
             drain_delay: Duration::from_secs(self.drain_delay),
-            base_url: self.base_url.as_deref().map(|url| check_base("--base-url", url)).transpose()?,
+            base_url,
             session_base: self
                 .session_base
                 .as_deref()
                 .map(|url| check_base("--session-base", url))
                 .transpose()?,
-            service_key: match (&service_key, &operator_key) {
-                (Some(key), _) => check_service_key(key)?,
-                (None, Some(key)) => ServiceKey::of_text(key),
-                // Without the platform API no secret is encrypted. After a restart, only old cursors are
-                // invalid.
-                (None, None) => ServiceKey::new(Entropy::system().bytes(Purpose::Nonce)),
-            },
+            service_key: self.service_key(operator_key.as_deref())?,
             operator_key: operator_key.map(|key| check_operator_key(&key)).transpose()?,
+            other_operator_key: other_operator_key.map(|key| check_operator_key(&key)).transpose()?,
             bus,
             webhooks: self.webhooks()?,
             accounts: AccountSettings { registration, passwords, ..common.accounts },
@@ -228,6 +257,25 @@ impl ServeOptions {
         Ok(WebhookSettings { reach, header_prefix })
     }
 
+    fn service_key(&self, operator_key: Option<&str>) -> Result<ServiceKey, String> {
+        let given = secret("STAGEDOOR_SERVICE_KEY", self.service_key.as_deref())?;
+        let other = secret("STAGEDOOR_OTHER_SERVICE_KEY", self.other_service_key.as_deref())?;
+        let key = match (&given, operator_key) {
+            (Some(key), _) => check_service_key(key)?,
+            (None, Some(key)) => ServiceKey::of_text(key),
+            // Without the platform API no secret is encrypted. After a restart, only old cursors are invalid.
+            (None, None) => ServiceKey::new(Entropy::system().bytes(Purpose::Nonce)),
+        };
+        match other {
+            None => Ok(key),
+            Some(_) if given.is_none() => Err("--other-service-key needs --service-key".to_owned()),
+            Some(other) if Some(&other) == given.as_ref() => {
+                Err("--other-service-key is the same as --service-key: leave it out".to_owned())
+            }
+            Some(other) => Ok(key.beside(&check_service_key(&other)?)),
+        }
+    }
+
     fn bus(&self, store: &StoreSettings) -> Result<BusSettings, String> {
         let Some(url) = secret("STAGEDOOR_BUS_URL", self.bus_url.as_deref())? else {
             return Ok(BusSettings::Local);
@@ -238,8 +286,9 @@ impl ServeOptions {
             );
         }
         let address = bus::Address::parse(&url).map_err(|error| format!("--bus-url {error}"))?;
+        let access = self.bus_files.access(address)?;
         let prefix = bus::Prefix::parse(&self.bus_prefix).map_err(|error| format!("--bus-prefix {error}"))?;
-        Ok(BusSettings::Nats { address, prefix })
+        Ok(BusSettings::Nats { access, prefix })
     }
 
     fn roles(&self, store: &StoreSettings) -> Result<Roles, String> {

@@ -321,6 +321,19 @@ pub const ALERTS: &[Alert] = &[
         mend: "If all applications are concerned, mend the network. If one is, inform its developer.",
     },
     Alert {
+        name: "StagedoorCertificateExpires",
+        severity: Severity::Ticket,
+        expr: "(stagedoor_tls_certificate_expires_seconds > 0) - time() < 14 * 86400",
+        hold: "1h",
+        summary: "The certificate of {{ $labels.instance }} expires in {{ $value | humanizeDuration }}",
+        effect: "From then on clients refuse to connect. Open connections stay.",
+        look: &[
+            "the log of the program that renews certificates, and the date of the file of `--tls-certificate`",
+            "the log of the node: `failed to read the certificate again` names a file that cannot be used",
+        ],
+        mend: "Renew the certificate, and replace both files. The node reads them within 2 seconds, or at SIGHUP, without a restart.",
+    },
+    Alert {
         name: "StagedoorVersionsMixed",
         severity: Severity::Ticket,
         expr: "count(count by (version) (stagedoor_build_info)) > 1",

@@ -194,6 +194,12 @@ families! {
         Gauge START_TIME "process_start_time_seconds" []
             "When the node started, in seconds since 1970."
             "an unplanned change"
+        Gauge CERTIFICATE_EXPIRES "stagedoor_tls_certificate_expires_seconds" []
+            "When the certificate of the listeners expires, in seconds since 1970; 0 without HTTPS."
+            "less than 14 days ahead"
+        Counter CERTIFICATE_FAILURES "stagedoor_tls_certificate_failures_total" []
+            "Times at which changed files of the certificate could not be used, so that the former one stayed."
+            "any: the log names the file"
         Counter CPU "process_cpu_seconds_total" []
             "CPU time in seconds."
             "80 % of the node's CPUs for 10 minutes"

@@ -28,6 +28,8 @@ use families::*;
 use process::Process;
 use text::Page;
 
+use crate::tls::ServedCertificate;
+
 /// The sources of a node's figures.
 #[derive(Debug)]
 pub(crate) struct NodeMetrics {
@@ -41,6 +43,8 @@ pub(crate) struct NodeMetrics {
     pub exported: Option<Arc<ExportFigures>>,
     /// `sqlite` or `postgres`.
     pub store: &'static str,
+    /// The certificate of the listeners, if they speak HTTPS.
+    pub certificate: Option<Arc<ServedCertificate>>,
     pub started_at: Timestamp,
 }
 
@@ -206,6 +210,9 @@ impl NodeMetrics {
         page.family(&BUILD_INFO).sample([env!("CARGO_PKG_VERSION")], 1);
         page.family(&NODE_INFO).sample([self.service.node().as_str(), self.store], 1);
         page.single(&START_TIME, seconds(self.started_at));
+        let expires = self.certificate.as_ref().map_or(0.0, |held| seconds(held.expires_at()));
+        page.single(&CERTIFICATE_EXPIRES, expires);
+        page.single(&CERTIFICATE_FAILURES, self.certificate.as_ref().map_or(0, |held| held.failures()));
         let Process { cpu_seconds, resident_bytes, open_fds, max_fds, threads } = process;
         cpu_seconds.iter().for_each(|value| page.single(&CPU, value));
         resident_bytes.iter().for_each(|value| page.single(&RESIDENT, value));

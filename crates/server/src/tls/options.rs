@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use clap::Args;
 use commands::hosts_file::{self, HostsLine};
@@ -11,7 +12,7 @@ use service::Clock;
 
 use super::authority::Authority;
 use super::certificates::Certificates;
-use super::terminator::Terminator;
+use super::terminator::{PlainHttp, Terminator};
 
 /// The heading of these options in the help.
 const HEADING: &str = "TLS and fixed hosts";
@@ -105,7 +106,8 @@ impl TlsOptions {
         names.extend_from_slice(further);
         names.sort();
         names.dedup();
-        let terminator = Terminator::new(Certificates::new(authority, names, clock)?)?;
+        let terminator =
+            Terminator::new(Arc::new(Certificates::new(authority, names, clock)?), PlainHttp::Served)?;
         let lines = self.host.iter().map(|fixed| HostsLine {
             address: fixed.address.unwrap_or_else(|| reached(listen)),
             host: fixed.host.clone(),

@@ -9,13 +9,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustls::ServerConfig;
+use rustls::server::ResolvesServerCert;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf, copy, split};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
-
-use super::certificates::Certificates;
 
 /// Deadline of the first byte of a connection.
 const FIRST_BYTE_DEADLINE: Duration = Duration::from_secs(30);
@@ -28,12 +27,22 @@ const HANDSHAKE_RECORD: u8 = 22;
 /// The number of descriptors that a TLS connection has: its own and the pair.
 pub(crate) const DESCRIPTORS: usize = 3;
 
-/// Ends TLS for one listener, which also answers plain HTTP. Cheap to clone.
+/// What becomes of a connection without TLS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PlainHttp {
+    /// It is served too.
+    Served,
+    /// It is told to use HTTPS.
+    Refused,
+}
+
+/// Ends TLS for one listener. Cheap to clone.
 #[derive(Clone)]
 pub struct Terminator {
     acceptor: TlsAcceptor,
     /// Each connection has a receiver.
     joined: watch::Sender<()>,
+    plain: PlainHttp,
 }
 
 impl std::fmt::Debug for Terminator {
@@ -54,15 +63,20 @@ impl Terminator {
     ///
     /// # Errors
     /// A sentence: the TLS library refuses its own defaults.
-    pub(super) fn new(certificates: Certificates) -> Result<Self, String> {
+    pub(super) fn new(certificates: Arc<dyn ResolvesServerCert>, plain: PlainHttp) -> Result<Self, String> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let mut config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(|error| format!("TLS is not available: {error}"))?
             .with_no_client_auth()
-            .with_cert_resolver(Arc::new(certificates));
+            .with_cert_resolver(certificates);
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Ok(Self { acceptor: TlsAcceptor::from(Arc::new(config)), joined: watch::Sender::new(()) })
+        Ok(Self { acceptor: TlsAcceptor::from(Arc::new(config)), joined: watch::Sender::new(()), plain })
+    }
+
+    /// Whether connections without TLS are refused.
+    pub(crate) fn is_strict(&self) -> bool {
+        self.plain == PlainHttp::Refused
     }
 
     /// The plain stream of a connection. Its first byte says whether it is TLS.

@@ -167,6 +167,6 @@ async fn change_live(
 }
 
 /// The subject under which a stream key is sealed.
-fn subject(channel: &ChannelId) -> String {
+pub(crate) fn subject(channel: &ChannelId) -> String {
     format!("stream key of {channel}")
 }

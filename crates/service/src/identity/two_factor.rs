@@ -318,7 +318,8 @@ async fn replace_recovery_codes(
     Ok(codes)
 }
 
-fn subject(channel: &ChannelId) -> String {
+/// The subject under which the secret of a second step is sealed.
+pub(crate) fn subject(channel: &ChannelId) -> String {
     format!("two-factor secret of {channel}")
 }
 

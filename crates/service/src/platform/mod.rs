@@ -5,4 +5,5 @@ pub mod bulk;
 pub mod channel_events;
 pub mod idempotency;
 pub(crate) mod node_locks;
+pub mod seals;
 pub mod world_rows;

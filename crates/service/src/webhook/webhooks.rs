@@ -341,7 +341,7 @@ impl Service {
 }
 
 /// The subject under which the secrets of a webhook are sealed.
-fn subject(webhook_id: &WebhookId) -> String {
+pub(crate) fn subject(webhook_id: &WebhookId) -> String {
     format!("secret of webhook {webhook_id}")
 }
 

@@ -59,7 +59,7 @@ pub use identity::{
 };
 pub use live::{categories, lives, watching};
 pub use page::Page;
-pub use platform::{audit_log, idempotency, mail_outbox, world_rows};
+pub use platform::{audit_log, idempotency, mail_outbox, seals, world_rows};
 pub use realtime::{event_outbox, lost_events, session_details, session_ends, sessions, subscriptions};
 pub use webhook::{deliveries, webhooks};
 

@@ -28,6 +28,7 @@ mod operator_lists;
 mod partitions;
 mod restrictions;
 mod revocations;
+mod seals;
 mod session_details;
 mod sessions;
 mod subscriptions;

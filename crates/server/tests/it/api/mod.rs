@@ -22,6 +22,7 @@ mod drops;
 mod drops_campaigns;
 mod drops_claims;
 pub(crate) mod endpoints;
+mod key_change;
 mod lists;
 mod lives;
 mod notices;

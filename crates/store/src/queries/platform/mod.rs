@@ -3,4 +3,5 @@
 pub mod audit_log;
 pub mod idempotency;
 pub mod mail_outbox;
+pub mod seals;
 pub mod world_rows;

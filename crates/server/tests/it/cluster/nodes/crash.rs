@@ -34,7 +34,7 @@ async fn start_node(postgres: &PostgresServer, wire: &Wire, nats: &NatsServer) -
         store: StoreSettings::Postgres { url: wire.url().into() },
         store_deadline: store::DEADLINE,
         bus: BusSettings::Nats {
-            address: bus::Address::parse(&nats.url()).expect("an address"),
+            access: bus::Address::parse(&nats.url()).expect("an address").into(),
             prefix: bus::Prefix::default(),
         },
         ..settings_on(&target(postgres))

@@ -1,5 +1,8 @@
 //! The bus of many nodes against a real NATS server.
 
+mod moves;
+mod secure;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,7 +28,7 @@ fn now() -> Timestamp {
 fn options(url: &str, node: &str) -> Options {
     let publisher = node.bytes().fold(7, |id: u64, byte| id * 31 + u64::from(byte));
     Options {
-        address: Address::parse(url).expect("a good address"),
+        access: Address::parse(url).expect("a good address").into(),
         prefix: Prefix::default(),
         node: NodeId::stored(node.into()),
         now: Box::new(now),

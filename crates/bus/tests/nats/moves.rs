@@ -1,0 +1,86 @@
+//! The move to another server of a cluster, before the present one stops.
+
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::time::Duration;
+
+use bus::Bus;
+use bus::testing::NatsServer;
+
+use super::{PATIENCE, channel, connect, donation, is_up, next, ready};
+
+/// How many messages are published after the move.
+const AFTER: usize = 20;
+
+/// Two servers that know each other.
+async fn cluster() -> [NatsServer; 2] {
+    // An address of its own, whose ports no other test takes.
+    let free = || TcpListener::bind("127.41.0.1:0").expect("a port").local_addr().expect("an address");
+    let routes = [free(), free()];
+    let configuration = |own: usize| {
+        format!(
+            "server_name: s{own}\ncluster {{ name: c, listen: \"{}\", routes: [\"nats-route://{}\"] }}",
+            routes[own],
+            routes[1 - own]
+        )
+    };
+    [NatsServer::configured(&configuration(0)).await, NatsServer::configured(&configuration(1)).await]
+}
+
+/// Waits until a server has this many clients.
+async fn has_clients(server: &NatsServer, count: u64) {
+    let counted = async {
+        while server.clients().await != count {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, counted).await.expect("the clients move");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_about_to_stop_is_left_before_and_nothing_is_missed() {
+    let [mut first, second] = cluster().await;
+    // Only the first server is configured. It names the other one.
+    let (one, two) = (Arc::new(connect(&first, "one").await), connect(&first, "two").await);
+    let mut at_two = two.subscribe();
+    is_up(&two).await;
+    let held = two.interest(&channel("c"));
+    ready(&held).await;
+    let stopped = Arc::new(AtomicBool::new(false));
+    let publishing = tokio::spawn({
+        let (one, stopped) = (one.clone(), stopped.clone());
+        async move {
+            let mut sent = 0;
+            while !stopped.load(SeqCst) {
+                assert!(
+                    one.publish_all(vec![donation("c", &sent.to_string())]).await.is_empty(),
+                    "{sent} is lost"
+                );
+                sent += 1;
+            }
+            sent
+        }
+    });
+    for n in 0..AFTER {
+        assert_eq!(next(&mut at_two).await, format!("c {n}"));
+    }
+    first.retire().await;
+    has_clients(&first, 0).await;
+    has_clients(&second, 3).await;
+    // An interest that begins later is one on the new server.
+    ready(&two.interest(&channel("later"))).await;
+    first.stop().await;
+    for n in AFTER..AFTER * 2 {
+        assert_eq!(next(&mut at_two).await, format!("c {n}"));
+    }
+    stopped.store(true, SeqCst);
+    let sent = publishing.await.expect("nothing is lost");
+    for n in AFTER * 2..sent {
+        assert_eq!(next(&mut at_two).await, format!("c {n}"));
+    }
+    for bus in [&*one, &two] {
+        let stats = bus.stats();
+        assert_eq!((stats.disconnects, stats.lost, stats.malformed), (0, 0, 0));
+    }
+}
