@@ -137,7 +137,8 @@ impl S3Place {
     /// copy, and the address of the backup.
     ///
     /// # Errors
-    /// [`BackupError::Refused`] if there is none, [`BackupError::Damaged`] if it is not what its manifest says.
+    /// [`BackupError::Refused`] if there is none, [`BackupError::Damaged`] if it is not what its manifest
+    /// says.
     pub async fn fetch(&self, into: &Path, on_report: OnReport<'_>) -> Result<(Backup, String), BackupError> {
         let mut client = self.client()?;
         let place = if client.get(&self.own_key(MANIFEST_FILE), 0).await?.is_some() {
@@ -164,8 +165,8 @@ impl S3Place {
         Ok((Backup { folder: into.to_owned(), manifest }, place.to_string()))
     }
 
-    /// Deletes the oldest backups until `keep` are left, and what interrupted ones left before the newest. Gives
-    /// the number of the deleted backups.
+    /// Deletes the oldest backups until `keep` are left, and what interrupted ones left before the newest.
+    /// Gives the number of the deleted backups.
     ///
     /// # Errors
     /// [`BackupError::Remote`].

@@ -5,8 +5,8 @@
 //! - Columns are `TEXT`, `BIGINT` (epoch milliseconds, counts) and `BOOLEAN`. Parameters are `$1..$n`.
 //! - `ON CONFLICT … DO UPDATE`, `RETURNING` and partial unique indexes work on both engines. `FOR UPDATE`
 //!   does not: a transaction locks a row by updating the parent row first. `queries/cluster/locks.rs`,
-//!   `chat_appends.rs` and `postgres/upkeep.rs` have the only statements that run on one engine. A single-use row is consumed by one
-//!   `UPDATE … WHERE used_at IS NULL RETURNING …`.
+//!   `chat_appends.rs` and `postgres/upkeep.rs` have the only statements that run on one engine. A
+//!   single-use row is consumed by one `UPDATE … WHERE used_at IS NULL RETURNING …`.
 //! - `SUM` over BIGINT is NUMERIC on PostgreSQL: write `CAST(SUM(x) AS BIGINT)`. A parameter without a column
 //!   that gives its type is written `CAST($1 AS BIGINT)`.
 //! - Constraints are never deferred, because a violation by one request would fail the whole batch that
@@ -19,9 +19,10 @@
 //! `Tx`, because on SQLite it runs to completion on the writer's thread and shares its commit with all
 //! waiting writes (group commit).
 //!
-//! Modules depend on each other in one direction: `value` and `error`; `migrate`, `options`, `partitions` and `stats`; the
-//! connections (`sqlite/connection.rs`, `postgres/connection.rs`); `tx` and `work`; the engines (`sqlite`,
-//! `postgres`); `store`. Queries use `tx`, `value` and `error` alone, and the driver knows none of them.
+//! Modules depend on each other in one direction: `value` and `error`; `migrate`, `options`, `partitions`
+//! and `stats`; the connections (`sqlite/connection.rs`, `postgres/connection.rs`); `tx` and `work`; the
+//! engines (`sqlite`, `postgres`); `store`. Queries use `tx`, `value` and `error` alone, and the driver
+//! knows none of them.
 
 mod disk;
 mod error;

@@ -1,8 +1,8 @@
 //! The migrations of the schema: numbered SQL files, applied once and in order, each in a transaction of its
 //! own.
 //!
-//! A text is for both engines. Where they differ, a line `-- on SQLite` or `-- on PostgreSQL` begins a part for one of
-//! them, up to the next such line or `-- on both`.
+//! A text is for both engines. Where they differ, a line `-- on SQLite` or `-- on PostgreSQL` begins a part
+//! for one of them, up to the next such line or `-- on both`.
 
 use sha2::{Digest, Sha256};
 

@@ -10,8 +10,9 @@ use tempfile::TempDir;
 /// How an object store is reached.
 #[derive(Debug, Args)]
 pub struct S3Options {
-    /// The object store of an s3:// address, unless it is AWS: https://minio.example.com:9000. Its access key is in
-    /// AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (or AWS_SECRET_ACCESS_KEY_FILE), with AWS_SESSION_TOKEN.
+    /// The object store of an s3:// address, unless it is AWS: https://minio.example.com:9000. Its access
+    /// key is in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (or AWS_SECRET_ACCESS_KEY_FILE), with
+    /// AWS_SESSION_TOKEN.
     #[arg(long, value_name = "URL", env = "AWS_ENDPOINT_URL_S3")]
     s3_endpoint: Option<String>,
 
@@ -19,8 +20,8 @@ pub struct S3Options {
     #[arg(long, value_name = "REGION", env = "AWS_REGION", default_value = "us-east-1")]
     s3_region: String,
 
-    /// Where backups to and from an object store are kept meanwhile, and where a drill makes its temporary folder
-    /// (default: the system's). It needs room for the data file, a drill for two.
+    /// Where backups to and from an object store are kept meanwhile, and where a drill makes its temporary
+    /// folder (default: the system's). It needs room for the data file, a drill for two.
     #[arg(long, value_name = "DIR")]
     work: Option<PathBuf>,
 }

@@ -55,8 +55,8 @@ const MIGRATION_LOCK_DEADLINE: Duration = Duration::from_secs(60);
 const MIGRATION_LOCK: i64 = 0x7374_6167_6564_6f72;
 
 /// Gives every text column of the schema the collation `C`, and with it its indexes. A partition follows its
-/// table. A key of partitions cannot be changed, so its migration names the collation. Text is then ordered and
-/// compared by its bytes, as on SQLite.
+/// table. A key of partitions cannot be changed, so its migration names the collation. Text is then ordered
+/// and compared by its bytes, as on SQLite.
 const ORDER_TEXT_BY_BYTES: &str = r#"DO $$
 DECLARE
     change TEXT;

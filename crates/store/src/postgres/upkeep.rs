@@ -1,5 +1,5 @@
-//! The upkeep of partitions. It changes the schema, so it runs on a connection of its own, once a day for each
-//! table.
+//! The upkeep of partitions. It changes the schema, so it runs on a connection of its own, once a day for
+//! each table.
 
 use std::time::Duration;
 

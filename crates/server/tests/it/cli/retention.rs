@@ -1,5 +1,5 @@
-//! The retention table: as `check-config`, the operator's page and `docs/operating.md` show it. `UPDATE_DOCS=1 cargo
-//! test -p server --test it retention` renews the table of the page.
+//! The retention table: as `check-config`, the operator's page and `docs/operating.md` show it.
+//! `UPDATE_DOCS=1 cargo test -p server --test it retention` renews the table of the page.
 
 use std::fmt::Write as _;
 use std::path::Path;

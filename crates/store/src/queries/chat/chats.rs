@@ -25,8 +25,9 @@ static INSERT_MESSAGES: LazyLock<BatchedStatement<MESSAGE_COLUMNS>> = LazyLock::
 });
 
 /// Reads the rows of one sender: nine digits of an id are its time in blocks of 4,096 ms, and the index of
-/// chats and senders begins with the block, so that its entries are written near each other. The end is compared by the
-/// time: with both ends as ids PostgreSQL takes the range for a short one and reads it in the primary key.
+/// chats and senders begins with the block, so that its entries are written near each other. The end is
+/// compared by the time: with both ends as ids PostgreSQL takes the range for a short one and reads it in
+/// the primary key.
 pub const HIDE_MESSAGES: &str = "
     UPDATE chat_messages SET hidden_at = COALESCE(hidden_at, $5)
     WHERE substr(message_id, 1, 9) IN ($6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22,
@@ -111,7 +112,8 @@ impl Tx {
     }
 
     /// Hides the messages of `sender` in the chat of `channel` from `times.start` on and before `times.end`,
-    /// at most a minute and a quarter after the start. Gives their number, including messages that were hidden before.
+    /// at most a minute and a quarter after the start. Gives their number, including messages that were
+    /// hidden before.
     pub async fn hide_messages(
         &mut self,
         channel: &ChannelId,

@@ -26,8 +26,8 @@ macro_rules! sweep_sql {
         )
     };
 }
-/// The oldest rows of a table whose ids begin with their time. `$1` is a bound of ids. The rows are a range, so
-/// the statement reads and writes pages one after the other.
+/// The oldest rows of a table whose ids begin with their time. `$1` is a bound of ids. The rows are a
+/// range, so the statement reads and writes pages one after the other.
 macro_rules! sweep_range_sql {
     ($table:literal, $key:literal) => {
         sql!(
