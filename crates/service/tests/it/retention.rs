@@ -1,10 +1,11 @@
 //! Rows that grow with use are deleted when they are old, and nobody waits for it.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use domain::chat::{Emojis, MessageText};
 use domain::limits::{CHAT_MESSAGES_KEPT_MS, DAY_MS, DONATIONS_KEPT_MS};
 use domain::{ChannelId, MessageId};
+use service::Clock;
 use service::housekeeping::SWEEP_ROWS_MAX;
 use store::{StoreError, Tx, params};
 
@@ -76,9 +77,9 @@ async fn no_message_waits_for_a_backlog_of_old_rows() {
         };
         let mut waits = Vec::new();
         while !sweeping.is_finished() || waits.is_empty() {
-            let began = Instant::now();
+            let began = Clock::system();
             post(&world, &channel).await;
-            waits.push(began.elapsed());
+            waits.push(began.monotonic());
         }
         sweeping.await.unwrap();
         waits.sort();

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use domain::delivery::{DeliveryState, DisabledReason};
+use domain::member::MemberRole;
 use domain::outbound::SendFailure;
 use domain::{ClaimId, DeliveryId, Timestamp, WebhookId};
 use store::queries::deliveries::{
@@ -15,7 +16,7 @@ use store::queries::webhooks::Disabled;
 use store::{Store, StoreError, Tx, params};
 
 use crate::webhooks::{plant, publisher, webhook_id};
-use crate::{at, both, client, in_seeded, number, organization, tx};
+use crate::{at, both, channel, client, in_seeded, number, organization, tx};
 
 use DeliveryState::{Dead, Delivered, Waiting};
 
@@ -77,6 +78,28 @@ async fn insert_test(tx: &mut Tx, webhook: &WebhookId, ms: i64) -> Result<Delive
     };
     tx.insert_delivery(&new, at(ms)).await?;
     Ok(message_id)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_leads_to_the_application_of_its_owner_and_of_members() {
+    in_seeded(async move |tx: &mut Tx| {
+        let (shared, own) = (plant(tx, "drops").await?, plant(tx, "other").await?);
+        let games = organization("games", true).organization_id;
+        tx.put_organization_member(&games, &channel("a"), MemberRole::Viewer, at(3)).await?;
+        tx.set_application_owner(&client("other"), Some(&channel("b")), None).await?;
+        let (of_games, of_b) = (insert_test(tx, &shared, 10).await?, insert_test(tx, &own, 11).await?);
+        for (person, message, found) in [
+            ("a", &of_games, Some("drops")),
+            ("b", &of_b, Some("other")),
+            ("a", &of_b, None),
+            ("b", &of_games, None),
+        ] {
+            let application = tx.application_with_delivery(&channel(person), message).await?;
+            assert_eq!(application, found.map(client), "{person}");
+        }
+        Ok(())
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
