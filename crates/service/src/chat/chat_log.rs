@@ -14,7 +14,7 @@ const LATE_MS: i64 = 5 * SECOND_MS;
 
 impl Service {
     /// Up to `limit` messages of a chat, newest first, hidden ones included; with `since` those of that time
-    /// and later, and a few seconds before. Those of the last 35 minutes are looked at, and those among the
+    /// and later, and a few seconds before. Those of the last 13 minutes are looked at, and those among the
     /// newest of all chats, which reach further back on a quiet service.
     pub async fn latest_messages(
         &self,

@@ -12,10 +12,9 @@ use crate::{StoreError, Tx, Value, params};
 /// Rows of the table that one statement looks at, of all chats.
 pub const CHAT_LOG_ROWS_MAX: i64 = 10_000;
 
-/// Blocks of 4,096 ms that are looked at, newest first, until there are enough messages: 35 minutes. The
-/// first windows are short, because a busy chat has all it shows in them.
-const WINDOWS: [usize; 9] =
-    [4, 60, WINDOW_MAX, WINDOW_MAX, WINDOW_MAX, WINDOW_MAX, WINDOW_MAX, WINDOW_MAX, WINDOW_MAX];
+/// Blocks of 4,096 ms that are looked at, newest first, until there are enough messages: 13 minutes. The first
+/// windows are short, because a busy chat has all it shows in them.
+const WINDOWS: [usize; 4] = [4, 60, WINDOW_MAX, WINDOW_MAX];
 /// Blocks that one statement looks at.
 const WINDOW_MAX: usize = 64;
 /// The parameters before the blocks.
@@ -103,7 +102,7 @@ pub struct PinnedNotice {
 columns!(PinnedNotice { content: "content", created_at: "created_at" });
 
 impl Tx {
-    /// Up to `limit` messages of a chat with ids from `after` on, newest first, of the last 35 minutes. Gives
+    /// Up to `limit` messages of a chat with ids from `after` on, newest first, of the last 13 minutes. Gives
     /// the beginning of the time that was looked at, too.
     pub async fn recent_messages(
         &mut self,
