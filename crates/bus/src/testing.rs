@@ -75,7 +75,7 @@ impl NatsServer {
         }
     }
 
-    /// Tells the server to stop soon, as an operator does before an upgrade: it asks its clients to leave.
+    /// Puts the server into lame duck mode, as an operator does before an upgrade.
     ///
     /// # Panics
     /// When the server does not run.

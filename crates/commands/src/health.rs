@@ -29,7 +29,7 @@ pub struct HealthOptions {
     #[arg(long, value_name = "URL", env = "STAGEDOOR_SERVER")]
     server: Option<String>,
 
-    /// The address that the node was told to listen on.
+    /// The node's --listen address.
     #[arg(long, value_name = "ADDR", env = "STAGEDOOR_LISTEN", default_value = "127.0.0.1:8080")]
     listen: String,
 }

@@ -36,7 +36,7 @@ impl Servers {
         new.sort();
         new.dedup();
         new.truncate(LEARNED_MAX);
-        // A server that leaves may name nobody.
+        // A server in lame duck mode may list no other server.
         if !new.is_empty() {
             *self.learned.lock().unwrap_or_else(PoisonError::into_inner) = new;
         }

@@ -13,7 +13,7 @@ use crate::files::Pair;
 /// What a client checks of its server's certificate.
 #[derive(Clone, Debug)]
 pub enum Check {
-    /// Nothing. Only listeners on the way are kept out, nobody who can change what is sent.
+    /// Nothing. That protects from passive listeners, not from a man in the middle.
     Nothing,
     /// That one of the authorities has issued it.
     Authority(Arc<RootCertStore>),
@@ -31,11 +31,13 @@ pub fn client_config(check: Check, own: Option<Pair>) -> Result<ClientConfig, Er
         ClientConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions()?;
     let builder = match check {
         Check::AuthorityAndName(roots) => builder.with_root_certificates(roots),
-        Check::Nothing => builder.dangerous().with_custom_certificate_verifier(Arc::new(Unchecked(provider))),
+        Check::Nothing => {
+            builder.dangerous().with_custom_certificate_verifier(Arc::new(Lenient::Unchecked(provider)))
+        }
         Check::Authority(roots) => {
             let strict = WebPkiServerVerifier::builder_with_provider(roots, provider).build();
             let strict = strict.map_err(|error| Error::General(error.to_string()))?;
-            builder.dangerous().with_custom_certificate_verifier(Arc::new(AnyName(strict)))
+            builder.dangerous().with_custom_certificate_verifier(Arc::new(Lenient::AnyName(strict)))
         }
     };
     match own {
@@ -44,51 +46,16 @@ pub fn client_config(check: Check, own: Option<Pair>) -> Result<ClientConfig, Er
     }
 }
 
-/// Accepts every certificate.
+/// Checks less than a client of the web does.
 #[derive(Debug)]
-struct Unchecked(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for Unchecked {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    // A signature proves nothing with a key that anybody may have.
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
-    }
+enum Lenient {
+    /// Accepts every certificate.
+    Unchecked(Arc<CryptoProvider>),
+    /// Accepts a certificate for any name, if a trusted authority has issued it.
+    AnyName(Arc<WebPkiServerVerifier>),
 }
 
-/// Accepts a certificate for any name, if a trusted authority has issued it.
-#[derive(Debug)]
-struct AnyName(Arc<WebPkiServerVerifier>);
-
-impl ServerCertVerifier for AnyName {
+impl ServerCertVerifier for Lenient {
     fn verify_server_cert(
         &self,
         certificate: &CertificateDer<'_>,
@@ -97,8 +64,9 @@ impl ServerCertVerifier for AnyName {
         ocsp: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
+        let Self::AnyName(strict) = self else { return Ok(ServerCertVerified::assertion()) };
         // The strict check looks at the name last.
-        match self.0.verify_server_cert(certificate, between, name, ocsp, now) {
+        match strict.verify_server_cert(certificate, between, name, ocsp, now) {
             Err(Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             )) => Ok(ServerCertVerified::assertion()),
@@ -106,13 +74,17 @@ impl ServerCertVerifier for AnyName {
         }
     }
 
+    // A signature proves nothing when the certificate is not checked.
     fn verify_tls12_signature(
         &self,
         message: &[u8],
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.0.verify_tls12_signature(message, certificate, signature)
+        match self {
+            Self::Unchecked(_) => Ok(HandshakeSignatureValid::assertion()),
+            Self::AnyName(strict) => strict.verify_tls12_signature(message, certificate, signature),
+        }
     }
 
     fn verify_tls13_signature(
@@ -121,10 +93,16 @@ impl ServerCertVerifier for AnyName {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.0.verify_tls13_signature(message, certificate, signature)
+        match self {
+            Self::Unchecked(_) => Ok(HandshakeSignatureValid::assertion()),
+            Self::AnyName(strict) => strict.verify_tls13_signature(message, certificate, signature),
+        }
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.supported_verify_schemes()
+        match self {
+            Self::Unchecked(provider) => provider.signature_verification_algorithms.supported_schemes(),
+            Self::AnyName(strict) => strict.supported_verify_schemes(),
+        }
     }
 }

@@ -222,28 +222,13 @@ async fn take(
 /// [`CommandFailure`] with the exit code.
 pub async fn run_restore(options: &RestoreOptions) -> Result<(), CommandFailure> {
     let place = options.s3.place(&options.backup).map_err(CommandFailure::Usage)?;
+    if options.drill {
+        return prove(&place, options).await;
+    }
     let target = options.store.target().map_err(CommandFailure::Usage)?;
     let mut progress = ProgressLines::new(options.json);
     let mut report = |phase, name: &str, done| progress.report(phase, name, done);
     let found = place.find(&options.s3, &mut report).await.map_err(failure)?;
-    let manifest = &found.backup.manifest;
-    if options.drill {
-        let drill = backup::drill(&found.backup, options.s3.work(), &mut report).await;
-        drop(progress);
-        let drill = drill.map_err(failure)?;
-        match options.json {
-            true => println!(
-                "{}",
-                json!({ "backup": found.address, "ok": true, "rows": drill.rows, "takenAt": manifest.taken_at,
-                    "schemaVersion": drill.schema_version, "migratedTo": drill.migrated_to })
-            ),
-            false => {
-                println!("{}", as_line(&found.address, manifest));
-                println!("The backup is good: a service of this version can start on it.");
-            }
-        }
-        return Ok(());
-    }
     let restored = backup::restore(&found.backup, &target, &mut report).await;
     drop(progress);
     let restored = restored.map_err(failure)?;
@@ -253,6 +238,26 @@ pub async fn run_restore(options: &RestoreOptions) -> Result<(), CommandFailure>
         }
         false => println!("Restored {} rows from {}.", restored.rows, found.address),
     }
+    Ok(())
+}
+
+async fn prove(place: &BackupPlace, options: &RestoreOptions) -> Result<(), CommandFailure> {
+    let mut progress = ProgressLines::new(options.json);
+    let mut report = |phase, name: &str, done| progress.report(phase, name, done);
+    let found = place.find(&options.s3, &mut report).await.map_err(failure)?;
+    let drill = backup::drill(&found.backup, options.s3.work(), &mut report).await;
+    drop(progress);
+    let (drill, manifest) = (drill.map_err(failure)?, &found.backup.manifest);
+    if options.json {
+        println!(
+            "{}",
+            json!({ "backup": found.address, "ok": true, "rows": drill.rows, "takenAt": manifest.taken_at,
+                "schemaVersion": drill.schema_version, "migratedTo": drill.migrated_to })
+        );
+        return Ok(());
+    }
+    println!("{}", as_line(&found.address, manifest));
+    println!("The backup is good: a service of this version can start on it.");
     Ok(())
 }
 

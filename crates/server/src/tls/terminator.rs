@@ -32,7 +32,7 @@ pub(crate) const DESCRIPTORS: usize = 3;
 pub(super) enum PlainHttp {
     /// It is served too.
     Served,
-    /// It is told to use HTTPS.
+    /// The answer says that the port speaks HTTPS.
     Refused,
 }
 

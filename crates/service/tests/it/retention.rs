@@ -1,4 +1,4 @@
-//! Rows that grow with use are deleted when they are old, and nobody waits for it.
+//! Old rows of the tables that grow are deleted, and requests do not wait for the deletion.
 
 use std::time::Duration;
 

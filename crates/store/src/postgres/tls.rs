@@ -66,7 +66,7 @@ pub(super) fn configure(url: &str) -> Result<(Config, Option<Tls>), String> {
     };
     let is_local = |host: &Host| matches!(host, Host::Unix(_));
     let hosts = config.get_hosts();
-    // The server speaks no TLS on a Unix socket, which leaves the machine to nobody.
+    // PostgreSQL has no TLS on a Unix socket, whose bytes do not leave the machine.
     let local = !hosts.is_empty() && hosts.iter().all(is_local);
     config.ssl_mode(if local { SslMode::Disable } else { mode });
     let Some(check) = check.filter(|_| !local) else { return Ok((config, None)) };
@@ -86,7 +86,7 @@ fn trust(check: Option<bool>, roots: Option<String>) -> Result<Trust, String> {
         (None, _) => Ok(Trust::Anyone),
         (Some(name), Some(path)) if path != SYSTEM => Ok(Trust::File { path: path.into(), name }),
         (Some(true), _) => Ok(Trust::System(Arc::new(system_roots()))),
-        // Anybody can get a certificate of a public authority.
+        // Public authorities issue certificates to every owner of a domain.
         (Some(false), _) => Err("this sslmode needs sslrootcert, the file of the authority that issued the \
                                  server's certificate. With the system's authorities use sslmode=verify-full"
             .to_owned()),

@@ -31,7 +31,7 @@ pub struct Invariant {
 /// The sentences, for a store that is looked at now.
 pub fn invariants(now: Timestamp) -> Vec<Invariant> {
     let overdue = now.plus_ms(-OVERDUE_MS).as_millis();
-    // A message is kept at least for this time, whatever its retention is.
+    // Every retention keeps a message for this time at least.
     let kept = now.plus_ms(-WEBHOOK_DELIVERIES_KEPT_MS).as_millis();
     [lists(), credentials(overdue), sessions(overdue), drops(kept), lives(), events(overdue)].concat()
 }

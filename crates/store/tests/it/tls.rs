@@ -125,7 +125,7 @@ async fn the_server_is_checked_as_the_url_says() {
         let why = refusal(at(host, &query)).await;
         assert!(why.contains(word), "{query}: {why}");
     }
-    // The Unix socket needs no TLS, whatever the mode.
+    // The Unix socket needs no TLS in any mode.
     let local = format!("postgres://{login}@/postgres?host={}&port={port}&sslmode=verify-full", file(""));
     assert_eq!(use_it(local).await, None);
     let why = refusal(format!("postgres://encrypted:x@127.0.0.1:{port}/postgres?sslmode=disable")).await;
@@ -182,7 +182,7 @@ async fn a_client_certificate_is_the_proof_and_can_be_replaced_at_any_time() {
     let again = open(url(&own.certificate, &own.key)).await.unwrap();
     insert(&again, 2).await.unwrap();
     again.close().await;
-    // A damaged pair stops new connections and says so. Open ones stay.
+    // A damaged pair fails new connections with an error. Open connections stay.
     std::fs::write(&own.key, "no key").unwrap();
     insert(&store, 3).await.unwrap();
     let why = refusal(url(&own.certificate, &own.key)).await;

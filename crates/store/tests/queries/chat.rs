@@ -461,7 +461,7 @@ async fn the_log_of_a_chat_has_its_latest_messages_and_its_notice() {
 
         let ten_minutes = at(10 * 60_000);
         let (recent, _) = tx.recent_messages(&a, &start, 10, ten_minutes).await?;
-        assert_eq!(recent, log, "whatever other chats have");
+        assert_eq!(recent, log, "other chats do not count");
         assert_eq!(count(tx.recent_messages(&a, &start, 2, ten_minutes).await?.0), 2);
         assert_eq!(count(tx.recent_messages(&a, &MessageId::bound_at(at(7)), 10, at(11)).await?.0), 2);
         assert_eq!(count(tx.recent_messages(&a, &start, 10, at(60 * 60_000)).await?.0), 0, "too old");

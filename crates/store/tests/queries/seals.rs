@@ -36,7 +36,7 @@ async fn a_seal_is_replaced_once_and_never_over_another_secret() {
         let hooks = page(SealedKind::WebhookSecret, "", 9).await;
         assert!(hooks.contains(&of("s", "w", "sealed hook")), "{hooks:?}");
 
-        // Of concurrent replacements one counts, whatever the secret has become.
+        // One of several concurrent replacements counts.
         let tries = (0..8).map(|n| {
             let (store, a) = (store.clone(), a.clone());
             tokio::spawn(async move {

@@ -89,7 +89,7 @@ async fn both_keys_are_valid_until_every_secret_is_sealed_again() {
         for key in [World::OPERATOR_KEY, NEXT_OPERATOR_KEY] {
             Api::new(prepared.base_url(), key).operator(Request::get("/platform/v1/keys")).await.content();
         }
-        let wrong = Api::new(prepared.base_url(), "a key of nobody, which is long enough");
+        let wrong = Api::new(prepared.base_url(), "another key, which is long enough");
         wrong.operator(Request::get("/platform/v1/keys")).await.assert_refused(401, "INVALID_TOKEN");
         prepared.stop().await;
 

@@ -174,7 +174,7 @@ async fn certificates_are_replaced_under_load_and_no_request_is_lost() {
     assert!(metrics.contains(&expires), "{metrics}");
     assert!(metrics.contains("stagedoor_tls_certificate_failures_total 1"), "{metrics}");
 
-    // Plain HTTP is told so.
+    // A plain HTTP request is answered with 400.
     let refused = plain(client.server, b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
     assert!(refused.starts_with("HTTP/1.1 400 ") && refused.contains("HTTPS"), "{refused}");
     stop(child).await;
