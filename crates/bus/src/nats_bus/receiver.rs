@@ -1,7 +1,7 @@
 //! Receives the events of the channels that this node has an interest in, and the changes of its sessions.
 //!
-//! A server in lame duck mode is about to stop. Then a connection to another server is made and subscribed beside
-//! the present one, which goes on until the new one has everything. So nothing is missed.
+//! A server in lame duck mode is about to stop. Then a connection to another server is made and subscribed
+//! beside the present one, which goes on until the new one has everything. So nothing is missed.
 //!
 //! After a connection was lost, every interest is sent to the server again. When the server has confirmed all
 //! of them, the gap is reported, with the time up to which every message is known to have arrived. Messages

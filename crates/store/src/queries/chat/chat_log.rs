@@ -12,8 +12,8 @@ use crate::{StoreError, Tx, Value, params};
 /// Rows of the table that one statement looks at, of all chats.
 pub const CHAT_LOG_ROWS_MAX: i64 = 10_000;
 
-/// Blocks of 4,096 ms that are looked at, newest first, until there are enough messages: 13 minutes. The first
-/// windows are short, because a busy chat has all it shows in them.
+/// Blocks of 4,096 ms that are looked at, newest first, until there are enough messages: 13 minutes. The
+/// first windows are short, because a busy chat has all it shows in them.
 const WINDOWS: [usize; 4] = [4, 60, WINDOW_MAX, WINDOW_MAX];
 /// Blocks that one statement looks at.
 const WINDOW_MAX: usize = 64;
