@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bus::testing::NatsServer;
 use server::{BusSettings, Environment, Node, Settings, StoreSettings};
-use store::testing::{Fresh, Network, Wire, postgres};
+use store::testing::{Fresh, Network, Wire, migrated_postgres};
 use tokio::sync::Mutex;
 
 use crate::world::settings;
@@ -40,7 +40,7 @@ where
     F: FnOnce(Arc<Cluster>) -> Fut,
     Fut: Future<Output = ()> + Send + 'static,
 {
-    let fresh = postgres().await;
+    let fresh = migrated_postgres().await;
     let nats = NatsServer::start().await;
     let mut nodes = Vec::new();
     for _ in 0..count {

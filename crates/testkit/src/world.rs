@@ -15,7 +15,7 @@ use server::{BusSettings, Environment, Footprint, Node, Settings, StoreSettings}
 use service::nodes::Roles;
 use service::webhooks::WebhookSettings;
 use service::{AccountSettings, Clock, DeveloperSettings, Entropy, ManualClock, PasswordCost};
-use store::testing::{Fresh, Level, Network, UNHURRIED, Wire, postgres};
+use store::testing::{Fresh, Level, Network, UNHURRIED, Wire, migrated_postgres};
 use store::{Options, Store, Target};
 use tokio::sync::Mutex;
 use upstream::ProviderSettings;
@@ -165,7 +165,7 @@ where
     F: FnOnce(World, Arc<Wire>) -> Fut,
     Fut: Future<Output = ()> + Send + 'static,
 {
-    let fresh = postgres().await;
+    let fresh = migrated_postgres().await;
     let wire = Arc::new(Wire::to(&fresh).await);
     let world = World::start(setup, Engine::Postgres, Target::Postgres { url: wire.url().into() }).await;
     let outcome = tokio::spawn(Box::pin(body(world.clone(), wire.clone()))).await;

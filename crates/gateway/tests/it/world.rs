@@ -77,7 +77,7 @@ impl World {
     }
 
     async fn start(setup: ServiceSetup, change: impl FnOnce(&mut Config)) -> Self {
-        let fresh = store::testing::sqlite();
+        let fresh = store::testing::migrated_sqlite().await;
         let store = Store::open(fresh.target(), Options::default()).await.expect("the store opens");
         let services = ServiceWorld::new(setup, store);
         services.service.join(true).await.expect("the node joins");

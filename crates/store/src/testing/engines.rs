@@ -1,16 +1,19 @@
 //! Fresh homes for a store on both engines.
 
 use std::future::Future;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tempfile::TempDir;
-use tokio_postgres::NoTls;
+use tokio::sync::OnceCell;
 
+use super::databases::Database;
+use crate::migrate::MIGRATIONS;
 use crate::{DatabaseUrl, Options, Store, Target};
 
 /// Names the PostgreSQL server of the tests: a `postgres://` URL without `options`, whose user may create
-/// schemas.
+/// databases.
 pub const DATABASE_URL: &str = "STAGEDOOR_TEST_DATABASE_URL";
 
 /// Small enough for many tests at once on one server.
@@ -21,7 +24,7 @@ const POSTGRES_READ_CONNECTIONS: usize = 2;
 /// which stands still for some seconds, as shared ones do, makes no error that the test then takes for ours.
 pub const UNHURRIED: Duration = Duration::from_secs(20);
 
-/// Runs the body on a fresh SQLite file, then on a fresh PostgreSQL schema, with the schema of this program.
+/// Runs the body on a fresh SQLite file, then on a fresh PostgreSQL database, with the tables of this program.
 ///
 /// # Panics
 /// If the body panics, naming the engine, or `STAGEDOOR_TEST_DATABASE_URL` is missing.
@@ -38,7 +41,12 @@ pub trait Level {
     /// What the body of the test uses. Clones are the same world.
     type World: Clone + Send + 'static;
 
-    /// Starts it on an empty database.
+    /// Whether the database has the tables of this program before the start. The store makes them otherwise.
+    fn migrated(&self) -> bool {
+        true
+    }
+
+    /// Starts it on a fresh database.
     fn start(&self, fresh: &Fresh) -> impl Future<Output = Self::World>;
 
     /// Stops it, also after a failed test.
@@ -47,6 +55,10 @@ pub trait Level {
 
 impl Level for Options {
     type World = Store;
+
+    fn migrated(&self) -> bool {
+        std::ptr::eq(self.migrations, MIGRATIONS)
+    }
 
     async fn start(&self, fresh: &Fresh) -> Store {
         fresh.open(self.clone()).await
@@ -63,6 +75,10 @@ pub struct EmptyDatabase;
 
 impl Level for EmptyDatabase {
     type World = Target;
+
+    fn migrated(&self) -> bool {
+        false
+    }
 
     async fn start(&self, fresh: &Fresh) -> Target {
         fresh.target()
@@ -81,7 +97,9 @@ where
     F: FnMut(L::World) -> Fut,
     Fut: Future<Output = ()> + Send + 'static,
 {
-    for fresh in engines().await {
+    let homes =
+        if level.migrated() { [migrated_sqlite().await, migrated_postgres().await] } else { engines().await };
+    for fresh in homes {
         let world = level.start(&fresh).await;
         // In a task, so that the world is stopped after a failed test.
         let outcome = tokio::spawn(Box::pin(body(world.clone()))).await;
@@ -92,7 +110,7 @@ where
     }
 }
 
-/// A fresh home for a store on each engine. Open them as often as the test needs; end with [`Fresh::remove`].
+/// An empty home for a store on each engine. Open them as often as the test needs; end with [`Fresh::remove`].
 ///
 /// # Panics
 /// If `STAGEDOOR_TEST_DATABASE_URL` is missing or its server does not answer.
@@ -105,22 +123,55 @@ pub async fn engines() -> [Fresh; 2] {
 /// # Panics
 /// If there is no room for temporary files.
 pub fn sqlite() -> Fresh {
-    Fresh { folder: TempDir::with_prefix("store").expect("a temporary folder"), schema: None }
+    Fresh { folder: temporary_folder("store"), database: None }
 }
 
-/// An empty PostgreSQL schema.
+/// A SQLite file with the tables of this program.
+///
+/// # Panics
+/// If there is no room for temporary files.
+pub async fn migrated_sqlite() -> Fresh {
+    static FILE: OnceCell<Vec<u8>> = OnceCell::const_new();
+    let migrate = async || {
+        let fresh = sqlite();
+        fresh.open(Options::default()).await.close().await;
+        std::fs::read(fresh.file()).expect("the file of a closed store")
+    };
+    let content = FILE.get_or_init(migrate).await;
+    let fresh = sqlite();
+    std::fs::write(fresh.file(), content).expect("room for temporary files");
+    fresh
+}
+
+/// An empty PostgreSQL database.
 ///
 /// # Panics
 /// If `STAGEDOOR_TEST_DATABASE_URL` is missing or its server does not answer.
 pub async fn postgres() -> Fresh {
+    let folder = temporary_folder("");
+    let database = Database::empty(database_name(&folder)).await;
+    Fresh { folder, database: Some(database) }
+}
+
+/// A PostgreSQL database with the tables of this program.
+///
+/// # Panics
+/// If `STAGEDOOR_TEST_DATABASE_URL` is missing or its server does not answer.
+pub async fn migrated_postgres() -> Fresh {
+    let folder = temporary_folder("");
+    let database = Database::migrated(database_name(&folder)).await;
+    Fresh { folder, database: Some(database) }
+}
+
+fn temporary_folder(prefix: &str) -> TempDir {
+    TempDir::with_prefix(prefix).expect("a temporary folder")
+}
+
+/// The folder's random name keeps test runs on one server apart, the count keeps tests apart.
+fn database_name(folder: &TempDir) -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
-    let folder = TempDir::with_prefix("").expect("a temporary folder");
-    // The folder's random name keeps test runs on one server apart, the count keeps tests apart.
     let random = folder.path().file_name().and_then(|name| name.to_str()).expect("a folder's name");
-    let name = format!("test_{}_{}", random.to_lowercase(), COUNT.fetch_add(1, Ordering::Relaxed));
-    let schema = Schema { url: database_url(), name };
-    schema.run(&format!("CREATE SCHEMA {}", schema.name)).await;
-    Fresh { folder, schema: Some(schema) }
+    format!("test_{}_{}", random.to_lowercase(), COUNT.fetch_add(1, Ordering::Relaxed))
 }
 
 /// The test server's URL.
@@ -139,26 +190,30 @@ pub fn database_url() -> String {
 /// A fresh place for a store on one engine.
 pub struct Fresh {
     folder: TempDir,
-    schema: Option<Schema>,
+    database: Option<Database>,
 }
 
 impl Fresh {
     /// `"SQLite"` or `"PostgreSQL"`.
     pub fn name(&self) -> &'static str {
-        if self.schema.is_some() { "PostgreSQL" } else { "SQLite" }
+        if self.database.is_some() { "PostgreSQL" } else { "SQLite" }
     }
 
     /// Where the store is.
     pub fn target(&self) -> Target {
-        match &self.schema {
-            Some(schema) => Target::Postgres { url: DatabaseUrl::from(schema.url_within()) },
-            None => Target::Sqlite { path: self.folder.path().join("data.sqlite") },
+        match &self.database {
+            Some(database) => Target::Postgres { url: DatabaseUrl::from(database.url()) },
+            None => Target::Sqlite { path: self.file() },
         }
     }
 
-    /// The PostgreSQL URL with the schema in it; `None` on SQLite.
+    fn file(&self) -> PathBuf {
+        self.folder.path().join("data.sqlite")
+    }
+
+    /// The URL of the PostgreSQL database; `None` on SQLite.
     pub fn url(&self) -> Option<String> {
-        self.schema.as_ref().map(Schema::url_within)
+        self.database.as_ref().map(Database::url)
     }
 
     /// Opens the store, with fewer PostgreSQL connections than in production, and [`UNHURRIED`].
@@ -175,32 +230,10 @@ impl Fresh {
         Store::open(self.target(), options).await.unwrap_or_else(|error| panic!("{}: {error}", self.name()))
     }
 
-    /// Removes the file or the schema. Close the stores first.
+    /// Removes the file or the database. Close the stores first.
     pub async fn remove(self) {
-        if let Some(schema) = &self.schema {
-            schema.run(&format!("DROP SCHEMA IF EXISTS {} CASCADE", schema.name)).await;
+        if let Some(database) = &self.database {
+            database.remove().await;
         }
-    }
-}
-
-struct Schema {
-    url: String,
-    name: String,
-}
-
-impl Schema {
-    /// The server's URL with this schema as the only one that unqualified names are looked up in.
-    fn url_within(&self) -> String {
-        let joint = if self.url.contains('?') { '&' } else { '?' };
-        format!("{}{joint}options=-c%20search_path%3D{}", self.url, self.name)
-    }
-
-    async fn run(&self, sql: &str) {
-        let (client, connection) =
-            tokio_postgres::connect(&self.url, NoTls).await.expect("the test server answers");
-        let connection = tokio::spawn(connection);
-        client.batch_execute(sql).await.expect("the test's user may create and drop schemas");
-        drop(client);
-        connection.abort();
     }
 }
