@@ -8,8 +8,8 @@
 //! ```
 //!
 //! PostgreSQL is the server of `STAGEDOOR_TEST_DATABASE_URL`. A test without it fails; none is ever skipped,
-//! because what only one engine was asked is not known. Each store has its own database there, or its own file,
-//! and both are gone afterwards, whether the test passed or not.
+//! because both engines have to give the same answer. Each store has its own database there, or its own file.
+//! Both are gone afterwards, whether the test passed or not.
 //!
 //! Tests with a store must not pause tokio's clock: the store's threads do their work in real time, which a
 //! paused clock takes for idleness, and jumps to the deadline.
@@ -20,9 +20,10 @@ mod running;
 mod server;
 mod wire;
 
+pub use databases::{DATABASE_URL, database_url};
 pub use engines::{
-    DATABASE_URL, EmptyDatabase, Fresh, Level, UNHURRIED, both, both_with, database_url, engines,
-    migrated_postgres, migrated_sqlite, postgres, sqlite,
+    EmptyDatabase, Fresh, Level, UNHURRIED, both, both_with, engines, migrated_postgres, migrated_sqlite,
+    postgres, sqlite,
 };
 pub use running::while_running;
 pub use server::PostgresServer;

@@ -1,15 +1,18 @@
 //! Databases of the test server: an empty one, or a copy of one that has the tables of this program.
 //!
-//! A copy takes a tenth of a second. The migrations take five times as long, and would wait for each other in one
-//! database. A database of its own also leaves no dead rows in the catalog of the others.
+//! A copy takes a tenth of a second. The migrations take five times as long, and would wait for each other in
+//! one database. A database of its own also leaves no dead rows in the catalog of the others.
 
 use sha2::{Digest, Sha256};
 use tokio::sync::OnceCell;
 use tokio_postgres::{Client, NoTls};
 
-use super::engines::{DATABASE_URL, database_url};
 use crate::migrate::MIGRATIONS;
 use crate::{DatabaseUrl, Options, Store, Target};
+
+/// Names the PostgreSQL server of the tests: a `postgres://` URL without `options`, whose user may create
+/// databases.
+pub const DATABASE_URL: &str = "STAGEDOOR_TEST_DATABASE_URL";
 
 /// The schema of the tables, which is the only one in the search path: an operator may have such a schema.
 const SCHEMA: &str = "stagedoor";
@@ -17,6 +20,19 @@ const SCHEMA: &str = "stagedoor";
 const TEMPLATE_LOCK: i64 = 0x7465_6d70_6c61_7465;
 /// Hex digits of the migrations' checksum in the name of the database of the copies.
 const CHECKSUM_DIGITS: usize = 16;
+
+/// The test server's URL.
+///
+/// # Panics
+/// If `STAGEDOOR_TEST_DATABASE_URL` is missing.
+pub fn database_url() -> String {
+    std::env::var(DATABASE_URL).unwrap_or_else(|_| {
+        panic!(
+            "{DATABASE_URL} is not set: tests run on both engines and are never skipped. \
+             Run them by the project's test command, which starts a PostgreSQL server for them."
+        )
+    })
+}
 
 /// A database of the test server.
 pub(super) struct Database {

@@ -12,10 +12,6 @@ use super::databases::Database;
 use crate::migrate::MIGRATIONS;
 use crate::{DatabaseUrl, Options, Store, Target};
 
-/// Names the PostgreSQL server of the tests: a `postgres://` URL without `options`, whose user may create
-/// databases.
-pub const DATABASE_URL: &str = "STAGEDOOR_TEST_DATABASE_URL";
-
 /// Small enough for many tests at once on one server.
 const POSTGRES_CONNECTIONS: usize = 8;
 const POSTGRES_READ_CONNECTIONS: usize = 2;
@@ -24,7 +20,7 @@ const POSTGRES_READ_CONNECTIONS: usize = 2;
 /// which stands still for some seconds, as shared ones do, makes no error that the test then takes for ours.
 pub const UNHURRIED: Duration = Duration::from_secs(20);
 
-/// Runs the body on a fresh SQLite file, then on a fresh PostgreSQL database, with the tables of this program.
+/// Runs the body on a fresh SQLite file, then on a fresh PostgreSQL database, both with the program's tables.
 ///
 /// # Panics
 /// If the body panics, naming the engine, or `STAGEDOOR_TEST_DATABASE_URL` is missing.
@@ -110,7 +106,7 @@ where
     }
 }
 
-/// An empty home for a store on each engine. Open them as often as the test needs; end with [`Fresh::remove`].
+/// An empty home for a store on each engine. A test may open both often. [`Fresh::remove`] is the end.
 ///
 /// # Panics
 /// If `STAGEDOOR_TEST_DATABASE_URL` is missing or its server does not answer.
@@ -172,19 +168,6 @@ fn database_name(folder: &TempDir) -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let random = folder.path().file_name().and_then(|name| name.to_str()).expect("a folder's name");
     format!("test_{}_{}", random.to_lowercase(), COUNT.fetch_add(1, Ordering::Relaxed))
-}
-
-/// The test server's URL.
-///
-/// # Panics
-/// If `STAGEDOOR_TEST_DATABASE_URL` is missing.
-pub fn database_url() -> String {
-    std::env::var(DATABASE_URL).unwrap_or_else(|_| {
-        panic!(
-            "{DATABASE_URL} is not set: tests run on both engines and are never skipped. \
-             Run them by the project's test command, which starts a PostgreSQL server for them."
-        )
-    })
 }
 
 /// A fresh place for a store on one engine.
