@@ -15,11 +15,14 @@ use store::{SendAsyncFnOnce, Store, Tx};
 use tracing::Instrument;
 
 use crate::acting::Acting;
-use crate::chat::append_queue::ChatAppender;
+use crate::channel::follow_change::FollowChange;
+use crate::chat::chat_append::ChatAppend;
 use crate::chat::message_times::MessageTimes;
+use crate::chat::messages::PostedMessage;
 use crate::chat::slow_chats::SlowChats;
 use crate::cluster::job_metrics::JobMetrics;
 use crate::cluster::node_state::{Membership, NodeState};
+use crate::commit_queue::CommitQueue;
 use crate::developer::developer_settings::DeveloperSettings;
 use crate::developer::usage_counters::{RefusedRequests, UsageCounters};
 use crate::fault_points::SocketFaultPoint;
@@ -29,6 +32,7 @@ use crate::identity::last_used::LastUsed;
 use crate::identity::password::{PasswordCost, Passwords};
 use crate::identity::warned_applications::WarnedApplications;
 use crate::live::category_index::CategoryIndex;
+use crate::live::watching_reports::{Watching, WatchingReport};
 use crate::platform::node_locks::NodeLocks;
 use crate::quotas::Quotas;
 use crate::realtime::event_batches::EventOutbox;
@@ -108,7 +112,9 @@ pub(crate) struct Inner {
     pub webhooks: WebhookSettings,
     pub delivery_queue: DeliveryQueue,
     pub message_times: Arc<MessageTimes>,
-    pub chat_appender: ChatAppender,
+    pub chat_appends: CommitQueue<ChatAppend, PostedMessage>,
+    pub watching_reports: CommitQueue<WatchingReport, Watching>,
+    pub follow_changes: CommitQueue<FollowChange, ()>,
     pub warned: WarnedApplications,
     /// The base URL of the service's pictures.
     pub pictures: OnceLock<Box<str>>,
@@ -184,7 +190,9 @@ impl Service {
             webhooks,
             delivery_queue: DeliveryQueue::default(),
             message_times: Arc::default(),
-            chat_appender: ChatAppender::default(),
+            chat_appends: CommitQueue::default(),
+            watching_reports: CommitQueue::default(),
+            follow_changes: CommitQueue::default(),
             warned: WarnedApplications::default(),
             pictures: OnceLock::new(),
             event_outbox: Arc::default(),

@@ -8,6 +8,7 @@ use store::Tx;
 use store::queries::relations::FollowOutcome;
 pub use store::queries::relations::ManagedChannel;
 
+use crate::channel::follow_change::{FollowChange, FollowKind};
 use crate::identity::organizations::ListPage;
 use crate::work::Work;
 use crate::{Error, Page, Service};
@@ -126,6 +127,12 @@ impl Service {
         follower: ChannelId,
         created: Option<Timestamp>,
     ) -> Result<(), Error> {
+        check_different("followerChannelId", &channel, &follower)?;
+        let kind = FollowKind::Follow { created };
+        let change = FollowChange { channel: channel.clone(), follower: follower.clone(), kind };
+        if let Some(followed) = self.share_commit(change).await {
+            return followed;
+        }
         self.write(async move |work: &mut Work<'_>| self::follow(work, &channel, &follower, created).await)
             .await
     }
@@ -135,6 +142,11 @@ impl Service {
     /// # Errors
     /// [`Refusal::NotFound`] when either channel does not exist.
     pub async fn unfollow(&self, channel: ChannelId, follower: ChannelId) -> Result<(), Error> {
+        let kind = FollowKind::Unfollow;
+        let change = FollowChange { channel: channel.clone(), follower: follower.clone(), kind };
+        if let Some(ended) = self.share_commit(change).await {
+            return ended;
+        }
         self.write(async move |work: &mut Work<'_>| self::unfollow(work, &channel, &follower).await).await
     }
 

@@ -11,7 +11,6 @@ use store::Tx;
 use store::queries::chat_settings::{ChatFacts, SlowModeTurn};
 use store::queries::chats::{NewMessage, is_time_taken};
 
-use crate::chat::append_queue::Appended;
 use crate::chat::message_times::MessageTimes;
 pub use crate::chat::messages::{ChatMessage, PostedMessage};
 use crate::chat::posts::{Author, Place, chat_event};
@@ -71,8 +70,7 @@ impl Service {
     ) -> Result<PostedMessage, Error> {
         let message = Arc::new(message);
         if key.is_none()
-            && self.appends_chats()
-            && let Appended::Done(posted) = self.append_chat(channel, message.clone()).await?
+            && let Some(posted) = self.append_chat(channel, &message).await
         {
             return posted;
         }

@@ -1,7 +1,7 @@
 //! Chat messages and the settings of chats.
 
-pub(crate) mod append_queue;
 mod appender;
+pub(crate) mod chat_append;
 pub mod chat_log;
 pub mod chat_settings;
 pub mod chats;

@@ -4,3 +4,4 @@ pub mod categories;
 pub(crate) mod category_index;
 pub mod lives;
 pub mod watching;
+pub(crate) mod watching_reports;

@@ -1,54 +1,26 @@
 //! Watching for drops: the platform's reports of watched minutes, and the progress of viewers (the
 //! platform API's drops).
 
-use std::slice;
+use std::sync::Arc;
 
 use domain::drops::{Campaign, RewardProgress};
-use domain::limits::{WATCHING_MINUTES_MAX, WATCHING_VIEWERS_MAX};
 use domain::refusal::Resource;
 use domain::{CampaignId, CategoryId, ChannelId, Invalid, Refusal, RewardId, Rule};
 use store::Tx;
 use store::queries::locks::Shared;
 pub use store::queries::watching::Watched;
+use store::queries::watching_groups::{AddedMinutes, MinutesReport};
 
+use crate::commit_queue::CommitQueue;
+use crate::group_commit::{GroupCommit, Locking, Written};
+pub use crate::live::watching_reports::{Viewers, Watching, WatchingReport};
 use crate::platform::idempotency::{self, IdempotencyKey, StoredAnswer};
+use crate::service::Inner;
 use crate::work::Work;
 use crate::{Error, Service};
 
 /// Maximum number of tries of a report that deadlocks with another transaction.
 const REPORT_TRIES: u32 = 3;
-
-/// A report of watched minutes. The minutes are not checked against the clock, because several reports
-/// may come at once or late.
-#[derive(Clone, Debug)]
-pub struct WatchingReport {
-    /// The channel of the watched live.
-    pub channel_id: ChannelId,
-    /// The viewers.
-    pub viewers: Viewers,
-    /// The number of watched minutes.
-    pub minutes: i64,
-}
-
-/// The viewers of a report.
-#[derive(Clone, Debug)]
-pub enum Viewers {
-    /// One viewer.
-    One(ChannelId),
-    /// Up to 100 different viewers.
-    Many(Vec<ChannelId>),
-}
-
-/// The result of a report of watched minutes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Watching {
-    /// Whether the channel was on air.
-    pub on_air: bool,
-    /// The category of the channel's live.
-    pub category_id: Option<CategoryId>,
-    /// The total minutes of the viewers in each campaign for which the minutes counted.
-    pub watched: Vec<Watched>,
-}
 
 /// The progress of a viewer in a campaign.
 #[derive(Clone, Debug)]
@@ -71,6 +43,12 @@ impl Service {
         report: WatchingReport,
         key: Option<IdempotencyKey>,
     ) -> Result<Watching, Error> {
+        if key.is_none() {
+            report.check()?;
+            if let Some(watching) = self.share_commit(report.clone()).await {
+                return watching;
+            }
+        }
         let mut tries = 1..REPORT_TRIES;
         loop {
             let (report, key) = (report.clone(), key.clone());
@@ -114,32 +92,39 @@ impl Service {
     }
 }
 
-impl Viewers {
-    pub(crate) fn ids(&self) -> &[ChannelId] {
-        match self {
-            Self::One(id) => slice::from_ref(id),
-            Self::Many(ids) => ids,
-        }
+impl GroupCommit for WatchingReport {
+    type Done = Watching;
+
+    fn queue(inner: &Inner) -> &CommitQueue<Self, Watching> {
+        &inner.watching_reports
     }
 
-    fn field(&self) -> &'static str {
-        match self {
-            Self::One(_) => "viewerChannelId",
-            Self::Many(_) => "viewerChannelIds",
-        }
+    fn rows(&self) -> usize {
+        self.viewers.ids().len()
     }
-}
 
-impl WatchingReport {
-    fn check(&self) -> Result<(), Invalid> {
-        if !(1..=WATCHING_VIEWERS_MAX).contains(&self.viewers.ids().len()) {
-            let rule = Rule::Items { min: 1, max: WATCHING_VIEWERS_MAX };
-            return Err(Invalid::new(self.viewers.field(), rule));
-        }
-        if !(1..=WATCHING_MINUTES_MAX).contains(&self.minutes) {
-            return Err(Invalid::new("minutes", Rule::Integer { min: 1, max: WATCHING_MINUTES_MAX }));
-        }
-        Ok(())
+    /// The call that is alone finds out which channel does not exist.
+    async fn write(
+        _: &Service,
+        work: &mut Work<'_>,
+        requests: &[Arc<Self>],
+        _: Locking,
+    ) -> Result<Vec<Written<Watching>>, Error> {
+        let now = work.now();
+        let reports: Vec<_> = requests
+            .iter()
+            .map(|report| MinutesReport {
+                channel: &report.channel_id,
+                viewers: report.viewers.ids(),
+                minutes: report.minutes,
+            })
+            .collect();
+        let written = |added: Option<AddedMinutes>| {
+            added.map_or(Written::Alone, |AddedMinutes { on_air, category_id, watched }| {
+                Written::Done(Watching { on_air, category_id, watched })
+            })
+        };
+        Ok(work.add_reported_minutes(&reports, now).await?.into_iter().map(written).collect())
     }
 }
 

@@ -17,6 +17,7 @@ mod deliveries;
 mod developers;
 mod drops;
 mod due;
+mod group_commits;
 mod housekeeping;
 mod interruptions;
 mod lives;

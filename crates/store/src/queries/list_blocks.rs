@@ -6,6 +6,8 @@
 //! the one before it. A position is found by adding up counts from the top level, over some dozens of index
 //! entries. All changes happen under the channel's lock ([`Tx::lock_channel`]).
 
+use std::collections::HashSet;
+
 use domain::ChannelId;
 #[cfg(test)]
 use domain::limits::FOLLOWER_LIST_SIZE_MAX;
@@ -18,7 +20,7 @@ const BLOCK_ITEMS_MAX: [i64; 3] = [128, 4_096, 131_072];
 
 /// The rank where the first block of a list begins: before every row. The migration has the same. It is the
 /// smallest number plus one, because PostgreSQL has no literal for the smallest.
-const BEFORE_ALL: i64 = -9_223_372_036_854_775_807;
+pub(super) const BEFORE_ALL: i64 = -9_223_372_036_854_775_807;
 
 /// Blocks that one statement reads: as many as a half full block of half full blocks has.
 const BLOCKS_AT_ONCE: i64 = 32;
@@ -149,7 +151,7 @@ pub(crate) enum List {
 }
 
 impl List {
-    fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Self::Followers => "FOLLOWERS",
             Self::NewestSubscribers => "SUBSCRIBERS_NEWEST",
@@ -176,7 +178,7 @@ pub(crate) struct Start {
 
 /// A block of a list.
 #[derive(Debug, PartialEq, Eq)]
-struct Block {
+pub(super) struct Block {
     level: i64,
     first: (i64, String),
     items: i64,
@@ -208,11 +210,7 @@ impl Tx {
         if blocks.is_empty() {
             self.execute(INSERT_FIRST, params![channel, list.name(), BEFORE_ALL]).await?;
         }
-        // From the bottom up, because a block is split where a block below it begins.
-        for block in blocks.iter().filter(|block| block.is_too_full()) {
-            self.split(list, channel, block).await?;
-        }
-        Ok(())
+        self.mend_blocks(list, channel, blocks).await
     }
 
     /// Counts a row that was deleted from its list at `(rank, id)`.
@@ -224,12 +222,33 @@ impl Tx {
         id: &ChannelId,
     ) -> Result<(), StoreError> {
         let blocks = self.count_at(list, channel, rank, id, -1).await?;
-        for (index, block) in blocks.iter().enumerate() {
+        self.mend_blocks(list, channel, blocks).await
+    }
+
+    /// Splits blocks that are too full, and merges empty ones into those before them. The blocks are those of
+    /// all levels that contain the positions of inserted or deleted rows.
+    pub(super) async fn mend_blocks(
+        &mut self,
+        list: List,
+        channel: &ChannelId,
+        mut blocks: Vec<Block>,
+    ) -> Result<(), StoreError> {
+        // From the bottom up, because a block is split where a block below it begins.
+        blocks.sort_by_key(|block| block.level);
+        let starts: HashSet<_> = blocks.iter().map(|block| (block.level, block.first.clone())).collect();
+        for block in blocks {
             // The first block of a higher block stays as long as the higher one.
-            let begins_higher = blocks.get(index + 1).is_some_and(|higher| higher.first == block.first);
+            let begins_higher = starts.contains(&(block.level + 1, block.first.clone()));
             if block.items == 0 && !block.begins_its_list() && !begins_higher {
                 let (rank, id) = &block.first;
                 self.execute(DELETE_BLOCK, params![channel, list.name(), block.level, *rank, id]).await?;
+            }
+            // Of many rows that were inserted at once, a half may be too full again.
+            let mut halves = vec![block];
+            while let Some(block) = halves.pop() {
+                if block.is_too_full() {
+                    halves.extend(self.split(list, channel, block).await?);
+                }
             }
         }
         Ok(())
@@ -305,8 +324,13 @@ impl Tx {
     }
 
     /// Splits a block into two halves, as equal as the blocks below it allow.
-    async fn split(&mut self, list: List, channel: &ChannelId, block: &Block) -> Result<(), StoreError> {
-        let Block { level, first: (rank, id), items } = block;
+    async fn split(
+        &mut self,
+        list: List,
+        channel: &ChannelId,
+        block: Block,
+    ) -> Result<[Block; 2], StoreError> {
+        let Block { level, first: (rank, id), items } = &block;
         let half = items / 2;
         let (new_rank, new_id, left): (i64, String, i64) = if *level == 1 {
             let (rank, id) = self.fetch_one(list.row_at(), params![channel, *rank, id, half]).await?;
@@ -316,9 +340,10 @@ impl Tx {
             self.fetch_one(LOWER_BLOCK_AT, place).await?
         };
         self.execute(SHRINK_BLOCK, params![channel, list.name(), *level, *rank, id, left]).await?;
-        let new = params![channel, list.name(), *level, new_rank, new_id, items - left];
-        self.execute(INSERT_BLOCK, new).await?;
-        Ok(())
+        let new = Block { level: *level, first: (new_rank, new_id), items: items - left };
+        let values = params![channel, list.name(), new.level, new.first.0, &new.first.1, new.items];
+        self.execute(INSERT_BLOCK, values).await?;
+        Ok([new, Block { items: left, ..block }])
     }
 }
 

@@ -43,7 +43,8 @@ use domain::{
 };
 
 pub use channel::{
-    broadcast_settings, channel_admin, channel_deletions, channels, relations, restrictions, stream_keys,
+    broadcast_settings, channel_admin, channel_deletions, channels, follow_groups, relations, restrictions,
+    stream_keys,
 };
 pub use chat::{chat_appends, chat_log, chat_settings, chats};
 pub use cluster::{due, expire, locks, nodes, overview, store_origin, sweeps};
@@ -57,7 +58,7 @@ pub use identity::{
     credential_changes, operator_keys, operators, organizations, password_resets, pending_sign_ins, tokens,
     two_factors, upstreams,
 };
-pub use live::{categories, lives, watching};
+pub use live::{categories, lives, watching, watching_groups};
 pub use page::Page;
 pub use platform::{audit_log, idempotency, mail_outbox, seals, world_rows};
 pub use realtime::{event_outbox, lost_events, session_details, session_ends, sessions, subscriptions};

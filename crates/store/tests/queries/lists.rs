@@ -16,10 +16,10 @@ use crate::{at, both, channel, in_seeded, number, record, tx};
 const BLOCK_ITEMS_MAX: [i64; 3] = [128, 4_096, 131_072];
 
 /// Numbers that look random, the same in every run.
-struct Dice(u64);
+pub struct Dice(pub u64);
 
 impl Dice {
-    fn throw(&mut self, below: i64) -> i64 {
+    pub fn throw(&mut self, below: i64) -> i64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) as i64 % below
     }
@@ -42,7 +42,7 @@ fn subscription(by: &str, month: i64) -> SubscriptionEvent {
 /// So many steps in one transaction are done in time on a busy machine too.
 const STEPS: usize = 40;
 
-async fn put_channels(store: &Store, count: usize) {
+pub async fn put_channels(store: &Store, count: usize) {
     const INSERT: &str = "
         INSERT INTO channels (channel_id, channel_name, verified_mark, real_name_verified, created_at)
         VALUES ($1, $1, FALSE, FALSE, 1)";
@@ -58,7 +58,7 @@ async fn put_channels(store: &Store, count: usize) {
 }
 
 /// Ids that bytes order in another way than languages do.
-fn id(n: usize) -> String {
+pub fn id(n: usize) -> String {
     format!("{}{n}", ["f-", "F_", "f.", "G"][n % 4])
 }
 
@@ -75,7 +75,7 @@ async fn ids(store: &Store, sort: Option<SubscriberSort>, page: Page) -> Vec<Str
 }
 
 /// The ids of a list as they come page by page, until one is empty.
-async fn walk(store: &Store, sort: Option<SubscriberSort>, size: i64) -> Vec<String> {
+pub async fn walk(store: &Store, sort: Option<SubscriberSort>, size: i64) -> Vec<String> {
     let mut met = Vec::new();
     for number in 0.. {
         let found = ids(store, sort, page(number, size)).await;
@@ -113,7 +113,7 @@ fn check_blocks(list: &str, rows: &[store::Row], blocks: &[store::Row]) {
     }
 }
 
-async fn check_lists(store: &Store) {
+pub async fn check_lists(store: &Store) {
     const LISTS: [(&str, &str); 3] = [
         ("FOLLOWERS", "SELECT -created_at, follower_channel_id FROM followers WHERE channel_id = 'a'"),
         (
@@ -147,7 +147,7 @@ async fn check_lists(store: &Store) {
 }
 
 /// What the list should be: by number along the list, then by id.
-fn in_order(model: &BTreeMap<String, i64>) -> Vec<String> {
+pub fn in_order(model: &BTreeMap<String, i64>) -> Vec<String> {
     let mut places: Vec<_> = model.iter().map(|(id, number)| (-number, id.clone())).collect();
     places.sort();
     places.into_iter().map(|(_, id)| id).collect()

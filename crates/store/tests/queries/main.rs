@@ -18,6 +18,7 @@ mod drops;
 mod due;
 mod event_outbox;
 mod expire;
+mod follow_groups;
 mod lists;
 mod lives;
 mod locks;

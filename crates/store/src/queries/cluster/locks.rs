@@ -42,7 +42,7 @@ pub enum Shared<'a> {
 
 impl Shared<'_> {
     /// The number of its lock. Data with the same number is locked together.
-    fn number(self) -> i64 {
+    pub(in crate::queries) fn number(self) -> i64 {
         let mut hash = Sha256::new();
         match self {
             Self::Channel(channel) => hash.update(format!("channel {}", channel.as_str())),

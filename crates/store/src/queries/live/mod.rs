@@ -3,3 +3,4 @@
 pub mod categories;
 pub mod lives;
 pub mod watching;
+pub mod watching_groups;

@@ -110,7 +110,7 @@ pub struct Watched {
     pub minutes: i64,
 }
 
-columns!(Watched { campaign_id: "campaign_id", viewer: "channel_id", minutes: "minutes" });
+columns!(outer_join Watched { campaign_id: "campaign_id", viewer: "channel_id", minutes: "minutes" });
 
 columns!(Campaign {
     campaign_id: "c.campaign_id",
