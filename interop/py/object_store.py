@@ -1,11 +1,12 @@
 """Backups in an S3-like object store: `rclone serve s3`, which verifies signatures, over its own folder.
 
 A store of more than one part is backed up, listed, proved, restored and compared. Then the store is damaged, a backup is
-interrupted, and keys, bucket and server are wrong. rclone is in .cache/venv/engines (`./test tools`).
+interrupted, and keys, bucket and server are wrong. Then a service archives its log there, is killed and restored. rclone is in .cache/venv/engines (`./test tools`).
 """
 
 import json
 import os
+import shutil
 import signal
 import socket
 import sqlite3
@@ -13,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 from pathlib import Path
 
 from harness import StepFailed, Suite
@@ -22,7 +24,9 @@ BINARY = Path(os.environ.get("STAGEDOOR_BIN", ROOT / "target" / "release" / "sta
 RCLONE = ROOT / ".cache" / "venv" / "engines" / "bin" / "rclone"
 KEY, SECRET = "a-key", "the-secret-of-the-key"
 PLACE = "s3://backups/night"
-DEADLINE_SECONDS = 30
+ARCHIVE = "s3://backups/log"
+OPERATOR_KEY = "an-operator-key-of-more-than-32-characters"
+DEADLINE_SECONDS = 60
 # A part of an upload has 8 MiB.
 CHANNELS = 200_000
 
@@ -59,15 +63,74 @@ class ObjectStore:
         return sorted(str(path.relative_to(self.folder)) for path in self.folder.rglob("*") if path.is_file())
 
 
+def access(store):
+    """The variables by which a command reaches the object store."""
+    return {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET,
+            "AWS_ENDPOINT_URL_S3": f"http://127.0.0.1:{store.port}"}
+
+
 def run(store, *arguments, status=0, **environment):
     """Runs a command with the object store's keys, and returns its JSON, or its error."""
-    variables = {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET,
-                 "AWS_ENDPOINT_URL_S3": f"http://127.0.0.1:{store.port}"}
-    done = subprocess.run([BINARY, *map(str, arguments), "--json"], env=os.environ | variables | environment,
+    done = subprocess.run([BINARY, *map(str, arguments), "--json"], env=os.environ | access(store) | environment,
                           capture_output=True, text=True, check=False)
     assert done.returncode == status, f"{done.returncode}: {done.stdout} {done.stderr}"
     assert SECRET not in done.stdout + done.stderr, "a secret is shown"
     return json.loads(done.stdout) if status == 0 else done.stderr
+
+
+class Archived:
+    """`serve` with an archive in the object store, until the end of the block."""
+
+    def __init__(self, store, data, log):
+        self.store, self.data, self.log = store, data, log
+
+    def __enter__(self):
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("STAGEDOOR_")}
+        environment |= access(self.store) | {"STAGEDOOR_OPERATOR_KEY": OPERATOR_KEY}
+        command = [BINARY, "serve", "--listen", "127.0.0.1:0", "--data", self.data, "--archive", ARCHIVE, "--archive-every", "1"]
+        with open(self.log, "wb") as log:
+            self.process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=log)
+        self.url = until(self.served, "the service serves")
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait(DEADLINE_SECONDS)
+
+    def served(self):
+        words = self.log.read_text().partition("stagedoor serves address=")[2].split()
+        return f"http://{words[0]}" if words else None
+
+    def call(self, method, path, body=None):
+        request = urllib.request.Request(f"{self.url}{path}", method=method, data=body and json.dumps(body).encode())
+        request.add_header("Authorization", f"Bearer {OPERATOR_KEY}")
+        request.add_header("Content-Type", "application/json")
+        with urllib.request.urlopen(request, timeout=DEADLINE_SECONDS) as answer:
+            return answer.read().decode()
+
+    def metric(self, name):
+        [line] = [line for line in self.call("GET", "/metrics").splitlines() if line.startswith(f"{name} ")]
+        return float(line.split()[1])
+
+    def put_channels(self, beginning, count):
+        for number in range(count):
+            self.call("PUT", f"/platform/v1/channels/{beginning}-{number}", {"channelName": f"{beginning} {number}"})
+
+
+def until(look, what):
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while time.monotonic() < deadline:
+        if found := look():
+            return found
+        time.sleep(0.1)
+    raise AssertionError(f"not in time: {what}")
+
+
+def channels(folder, beginning):
+    with sqlite3.connect(folder / "stagedoor.db") as database:
+        [[count]] = database.execute("SELECT COUNT(*) FROM channels WHERE channel_id LIKE ?", [f"{beginning}-%"])
+    database.close()
+    return count
 
 
 def make_world(folder):
@@ -133,6 +196,33 @@ def main(suite, folder):
             ]:
                 error = run(store, "restore", *arguments, "--drill", status=status, **environment)
                 assert word in error, error
+        archive(suite, store, folder)
+
+
+def archive(suite, store, folder):
+    data = folder / "archived"
+    with suite.step("a service archives its log, and is restored after it was killed and its folder deleted"):
+        with Archived(store, data, folder / "log") as service:
+            until(lambda: service.metric("stagedoor_archive_last_base_timestamp_seconds") > 0, "a base")
+            service.put_channels("early", 50)
+            time.sleep(10)
+        shutil.rmtree(data)
+        restored = run(store, "restore", ARCHIVE, "--at", "latest", "--data", folder / "latest")
+        assert restored["segments"] > 0 and channels(folder / "latest", "early") == 50, restored
+        assert run(store, "restore", ARCHIVE, "--at", "latest", "--drill", "--work", folder)["ok"]
+    with suite.step("while the object store is away the service goes on, and its segments wait"):
+        shutil.move(folder / "latest", data)
+        with Archived(store, data, folder / "log") as service:
+            until(lambda: service.metric("stagedoor_archive_last_base_timestamp_seconds") > 0, "a base")
+            store.__exit__()
+            service.put_channels("away", 50)
+            until(lambda: service.metric("stagedoor_archive_spool_bytes") > 0, "segments wait")
+            with store:
+                until(lambda: service.metric("stagedoor_archive_spool_bytes") == 0, "the spool is empty")
+                listed = run(store, "backup", "--list", "--to", ARCHIVE)["generations"]
+                assert len(listed) == 2 and all(each["bases"] for each in listed), listed
+                run(store, "restore", ARCHIVE, "--at", "latest", "--data", folder / "again")
+                assert channels(folder / "again", "away") == 50
 
 
 if __name__ == "__main__":

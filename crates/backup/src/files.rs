@@ -55,6 +55,11 @@ pub(crate) fn partial_of(path: &Path) -> PathBuf {
     with_suffix(path, ".partial")
 }
 
+/// The name of a segment beside a data file that is being built.
+pub(crate) fn segment_of(path: &Path) -> PathBuf {
+    with_suffix(path, ".segment")
+}
+
 fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);

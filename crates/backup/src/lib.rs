@@ -22,7 +22,9 @@
 //! | `s3` | backups in an S3-like object store |
 //! | `s3_client` | requests to an object store |
 //! | `moving` | moves a store to another engine |
+//! | `archive` | the log of a running service, for a restore as of a time |
 
+pub mod archive;
 mod drill;
 mod error;
 mod files;

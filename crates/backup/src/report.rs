@@ -19,6 +19,8 @@ pub enum Phase {
     Upload,
     /// Bytes of an object are read.
     Download,
+    /// Segments of an archive are applied.
+    Segments,
 }
 
 /// Is called with the part of the work, the table or file, and how much of it is done.

@@ -51,7 +51,7 @@ fn restore_file(backup: &Backup, path: &Path, on_report: OnReport<'_>) -> Result
 }
 
 /// Refuses a place with a data file, or with the log of one, which SQLite would apply to the restored file.
-fn refuse_leftovers(path: &Path) -> Result<(), BackupError> {
+pub(crate) fn refuse_leftovers(path: &Path) -> Result<(), BackupError> {
     for file in files::of_data_file(path) {
         if file.exists() {
             return Err(BackupError::Refused(format!(

@@ -184,6 +184,11 @@ impl S3Place {
         Ok(surplus)
     }
 
+    /// The objects of the place, by their names below its prefix.
+    pub(crate) fn objects(&self) -> Result<Objects, BackupError> {
+        Ok(Objects { client: self.client()?, place: self.clone() })
+    }
+
     fn client(&self) -> Result<Client, BackupError> {
         Client::new(self.bucket.clone(), self.credentials.clone())
     }
@@ -221,6 +226,78 @@ impl S3Place {
 
     fn own_key(&self, file: &str) -> String {
         self.under(file)
+    }
+}
+
+/// The objects of a place.
+pub(crate) struct Objects {
+    client: Client,
+    place: S3Place,
+}
+
+/// An object that is written in parts.
+pub(crate) struct PartedObject {
+    key: String,
+    upload: String,
+    tags: Vec<String>,
+}
+
+impl Objects {
+    /// The names that begin with a text.
+    pub async fn names(&mut self, beginning: &str) -> Result<Vec<String>, BackupError> {
+        let keys = self.client.keys(&self.place.under(beginning)).await?;
+        let start = self.place.under("").len();
+        Ok(keys.iter().filter_map(|key| key.get(start..).map(str::to_owned)).collect())
+    }
+
+    /// Writes a small object.
+    pub async fn put(&mut self, name: &str, content: Bytes) -> Result<(), BackupError> {
+        self.client.put(&self.place.under(name), content).await
+    }
+
+    /// Writes a file of this size.
+    pub async fn put_file(&mut self, name: &str, path: &Path, bytes: u64) -> Result<(), BackupError> {
+        upload(&mut self.client, path, bytes, &self.place.under(name), &mut |_, _, _| {}).await
+    }
+
+    /// Reads an object part by part.
+    pub async fn read(
+        &mut self,
+        name: &str,
+        on_report: OnReport<'_>,
+        use_part: impl FnMut(&[u8]) -> Result<(), BackupError> + Send,
+    ) -> Result<u64, BackupError> {
+        download(&mut self.client, &self.place.under(name), on_report, use_part).await
+    }
+
+    /// Deletes an object, if it is there.
+    pub async fn delete(&mut self, name: &str) -> Result<(), BackupError> {
+        self.client.delete(&self.place.under(name)).await
+    }
+
+    /// Begins an object of several parts.
+    pub async fn begin(&mut self, name: &str) -> Result<PartedObject, BackupError> {
+        let key = self.place.under(name);
+        let upload = self.client.begin_parts(&key).await?;
+        Ok(PartedObject { key, upload, tags: Vec::new() })
+    }
+
+    /// Writes the next part.
+    pub async fn add(&mut self, object: &mut PartedObject, part: Bytes) -> Result<(), BackupError> {
+        let number = u16::try_from(object.tags.len() + 1)
+            .map_err(|_| BackupError::Remote(format!("{} has too many parts", object.key)))?;
+        object.tags.push(self.client.put_part(&object.key, &object.upload, number, part).await?);
+        Ok(())
+    }
+
+    /// Completes the object.
+    pub async fn end(&mut self, object: PartedObject) -> Result<(), BackupError> {
+        self.client.end_parts(&object.key, &object.upload, &object.tags).await
+    }
+
+    /// Deletes the parts of an object that is not completed.
+    pub async fn abort(&mut self, object: PartedObject) {
+        let _ = self.client.abort_parts(&object.key, &object.upload).await;
     }
 }
 

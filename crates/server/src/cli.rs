@@ -1,6 +1,8 @@
 //! The command line. Every option can also be set by the environment. A secret can also be read from a file,
 //! whose path is in a variable that ends in `_FILE`.
 
+mod archive_options;
+mod archive_restore;
 mod backup;
 mod backup_place;
 mod brand;
@@ -51,6 +53,7 @@ use crate::hosts::Hosts;
 use crate::tls::TlsOptions;
 use common::{NETWORKING, check_base};
 
+pub use archive_options::ArchiveOptions;
 pub use backup::{BackupOptions, MigrateOptions, RestoreOptions, run_backup, run_migrate, run_restore};
 pub use check_config::{CheckConfigOptions, check_config};
 pub use collector_options::CollectorOptions;

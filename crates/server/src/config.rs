@@ -17,6 +17,7 @@ use store::DatabaseUrl;
 use upstream::ProviderSettings;
 use web::Brand;
 
+use crate::archiving::ArchiveConfig;
 use crate::hosts::Hosts;
 use crate::tls::{HttpsSettings, Terminator, TlsSettings};
 
@@ -85,6 +86,8 @@ pub struct Settings {
     pub store: StoreSettings,
     /// Deadline of the store for a request.
     pub store_deadline: Duration,
+    /// How the log of a SQLite store is archived; only of `serve`.
+    pub archive: Option<ArchiveConfig>,
     /// The bus between nodes.
     pub bus: BusSettings,
     /// The URL of the service for clients; if not given, the address that it listens on.

@@ -2,6 +2,7 @@
 //! how the parts start and stop. [`node::Node`] is a running node. The binary and the tests start the same
 //! type.
 
+pub mod archiving;
 pub mod cli;
 pub mod config;
 mod connections;

@@ -19,13 +19,14 @@
 //! `Tx`, because on SQLite it runs to completion on the writer's thread and shares its commit with all
 //! waiting writes (group commit).
 //!
-//! Modules depend on each other in one direction: `value` and `error`; `migrate`, `options`, `partitions`
-//! and `stats`; the connections (`sqlite/connection.rs`, `postgres/connection.rs`); `tx` and `work`; the
+//! Modules depend on each other in one direction: `value` and `error`; `migrate`, `log_archive`, `options`,
+//! `partitions` and `stats`; the connections (`sqlite/connection.rs`, `postgres/connection.rs`); `tx` and `work`; the
 //! engines (`sqlite`, `postgres`); `store`. Queries use `tx`, `value` and `error` alone, and the driver
 //! knows none of them.
 
 mod disk;
 mod error;
+pub mod log_archive;
 pub mod migrate;
 mod notes;
 mod options;

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::log_archive::LogArchiving;
 use crate::migrate::{MIGRATIONS, Migration};
 
 /// The longest that a caller waits for the store, queue and commit included, unless [`Options`] say
@@ -80,6 +81,8 @@ pub struct Options {
     pub postgres_read_connections: usize,
     /// The longest that a caller waits: see [`DEADLINE`].
     pub deadline: Duration,
+    /// How the log of a SQLite file is archived; `None` if it is not.
+    pub log_archiving: Option<LogArchiving>,
 }
 
 impl Default for Options {
@@ -92,6 +95,7 @@ impl Default for Options {
             postgres_connections: POSTGRES_CONNECTIONS,
             postgres_read_connections: POSTGRES_READ_CONNECTIONS,
             deadline: DEADLINE,
+            log_archiving: None,
         }
     }
 }

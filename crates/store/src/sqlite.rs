@@ -13,14 +13,16 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::disk::Disk;
+use crate::log_archive::{self, LogArchive, LogWatch};
 use crate::stats::Counters;
 use crate::work::Closure;
 use crate::{Options, Stats, StoreError};
+use checkpointer::ArchivedLog;
 use connection::SqliteConnection;
 use request::{Request, Ticket};
 use wal::Wal;
@@ -44,6 +46,8 @@ pub(crate) struct Sqlite {
     deadline: Duration,
     writer: Mutex<Vec<JoinHandle<()>>>,
     readers: Mutex<Vec<JoinHandle<()>>>,
+    /// While the log is archived.
+    archive: Option<Arc<LogArchive>>,
 }
 
 impl Sqlite {
@@ -56,13 +60,21 @@ impl Sqlite {
     fn open_blocking(path: &Path, options: &Options) -> Result<Self, StoreError> {
         connection::check_version()?;
         let path = whole_path(path)?;
-        let lock = Arc::new(lock(&path)?);
+        let held = Arc::new(Held { _lock: lock(&path)?, archive: OnceLock::new() });
         make_private(&path)?;
         let mut connection = SqliteConnection::open_for_writing(&path)?;
         if !options.sqlite_sync {
             connection.stop_syncing()?;
         }
+        if options.log_archiving.is_some() {
+            connection.keep_log()?;
+        }
         connection.migrate(options.migrations)?;
+        let wal = Wal::open(&path, &mut connection, options.sqlite_sync)?;
+        let (archive, watch) = open_archive(&path, options)?.unzip();
+        if let Some(archive) = &archive {
+            let _ = held.archive.set(archive.clone());
+        }
 
         let (writes, jobs) = sync_channel(options.queue_cap);
         let (reads, lookups) = sync_channel(options.queue_cap);
@@ -75,33 +87,41 @@ impl Sqlite {
             deadline: options.deadline,
             writer: Mutex::default(),
             readers: Mutex::default(),
+            archive: archive.clone(),
         };
         let lookups = Arc::new(Mutex::new(lookups));
         for _ in 0..options.sqlite_readers.max(1) {
-            let (connection, lookups, lock) =
-                (SqliteConnection::open_for_reading(&path)?, lookups.clone(), lock.clone());
+            let (connection, lookups, held) =
+                (SqliteConnection::open_for_reading(&path)?, lookups.clone(), held.clone());
+            if archive.is_some() {
+                connection.keep_log()?;
+            }
             let thread = spawn("store-reader", move || {
                 reader::run(connection, &lookups);
-                drop(lock);
+                drop(held);
             })?;
             store.readers.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
         }
-        let wal = Wal::open(&path, &mut connection, options.sqlite_sync)?;
-        let (checkpoints, checkpointer) = checkpointer::pair(&wal);
-        let (second, its_lock) = (SqliteConnection::open_for_checkpoints(&path)?, lock.clone());
+        let archived = archive.map(|archive| archived(&path, archive)).transpose()?;
+        let is_archived = archived.is_some();
+        let (checkpoints, checkpointer) = checkpointer::pair(&wal, watch, archived);
+        let (second, also_held) = (SqliteConnection::open_for_checkpoints(&path)?, held.clone());
+        if is_archived {
+            second.keep_log()?;
+        }
         if !options.sqlite_sync {
             second.stop_syncing()?;
         }
         let checkpointer = spawn("checkpointer", move || {
             checkpointer.run(&second);
             drop(second);
-            drop(its_lock);
+            drop(also_held);
         })?;
         let (waiting, counters) = (store.waiting.clone(), store.counters.clone());
         let thread = spawn("store-writer", move || {
             let writer = writer::Writer::new(connection, jobs, waiting, counters, wal, checkpoints);
             writer.run(checkpointer);
-            drop(lock);
+            drop(held);
         })?;
         store.writer.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
         Ok(store)
@@ -162,6 +182,10 @@ impl Sqlite {
         tokio::task::spawn_blocking(copied).await.map_err(interrupted)?
     }
 
+    pub fn archive(&self) -> Option<Arc<LogArchive>> {
+        self.archive.clone()
+    }
+
     pub fn stats(&self) -> Stats {
         self.counters.stats(self.waiting.load(Ordering::Relaxed))
     }
@@ -186,6 +210,30 @@ impl Sqlite {
             }
         }
     }
+}
+
+/// What is held while a connection to the data file is open: closing the archive's own descriptor of the file
+/// would release the locks of all connections.
+struct Held {
+    _lock: FileLock,
+    archive: OnceLock<Arc<LogArchive>>,
+}
+
+/// The archive of the log and its watch, if the log is archived.
+fn open_archive(path: &Path, options: &Options) -> Result<Option<(Arc<LogArchive>, LogWatch)>, StoreError> {
+    let failed = |error: std::io::Error| cannot("cannot archive the log of", path, &error);
+    let Some(archiving) = &options.log_archiving else {
+        log_archive::stop_archiving(path).map_err(failed)?;
+        return Ok(None);
+    };
+    LogArchive::open(path, archiving, options.sqlite_sync).map(Some).map_err(failed)
+}
+
+/// The archive with a connection that pins the log.
+fn archived(path: &Path, archive: Arc<LogArchive>) -> Result<ArchivedLog, StoreError> {
+    let pin = SqliteConnection::open_for_reading(path)?;
+    pin.keep_log()?;
+    Ok(ArchivedLog { archive, pin })
 }
 
 fn push(queue: &Queue, request: Box<dyn Request>) -> Result<(), StoreError> {

@@ -9,6 +9,7 @@ use std::time::Duration;
 use domain::Timestamp;
 
 use crate::disk::Disk;
+use crate::log_archive::LogArchive;
 use crate::partitions::{PartitionUpkeep, PartitionedTable};
 use crate::postgres::Postgres;
 use crate::sqlite::Sqlite;
@@ -148,6 +149,14 @@ impl Store {
         match &self.0 {
             Engine::Sqlite(_) => Ok(None),
             Engine::Postgres(engine) => engine.keep_partitions(table, now, kept_ms, longest).await.map(Some),
+        }
+    }
+
+    /// The archive of the log, if [`Options`] asked for one.
+    pub fn log_archive(&self) -> Option<Arc<LogArchive>> {
+        match &self.0 {
+            Engine::Sqlite(engine) => engine.archive(),
+            Engine::Postgres(_) => None,
         }
     }
 

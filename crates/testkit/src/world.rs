@@ -387,6 +387,7 @@ pub(crate) fn settings(setup: Setup, target: &Target) -> Settings {
         upstreams: setup.upstreams.to_vec(),
         mail_hook: None,
         password_cost: PasswordCost::LEAST,
+        archive: None,
         footprint: Footprint::Whole,
         brand: (setup.brand)(),
     }

@@ -1,5 +1,7 @@
 //! The upgrade of a service from the first released schema, and the way back, on both engines.
 
+mod archive;
+
 use std::path::Path;
 
 use backup::{Backup, DATA_FILE, Manifest, Phase, drill, find, inspect, restore};

@@ -2,14 +2,17 @@
 
 use std::num::NonZeroU32;
 
+use backup::archive::list_archive;
 use backup::{BackupError, Manifest, Move, OnReport};
 use clap::{Args, ValueEnum};
 use commands::CommandFailure;
+use domain::Timestamp;
 use serde_json::{Value, json};
 use service::Clock;
 use store::transfer::Restart;
 use store::{StoreError, Target};
 
+use super::archive_restore;
 use super::backup_place::{BackupPlace, S3Options};
 use super::progress::ProgressLines;
 use super::store_options::StoreOptions;
@@ -39,8 +42,12 @@ Examples:
   stagedoor restore /backup/stagedoor-20261126T010000.000Z --data /var/lib/stagedoor
   STAGEDOOR_DATABASE_URL_FILE=database-url stagedoor restore /backup
 
+  stagedoor restore /archive --at latest --data /var/lib/stagedoor     from the archive of `serve --archive`
+  stagedoor restore /archive --at 2026-11-26T10:00:00Z --data /var/lib/stagedoor
+  stagedoor restore s3://bucket/stagedoor --at latest --drill
+
 A restore to PostgreSQL that was interrupted goes on when it is called again; until it is complete, no node starts on
-the schema.
+the schema. An archive is restored into a SQLite file, which `stagedoor migrate` can move.
 
 Exit codes: 0 restored or proved, 1 the backup is damaged or the place is not empty, 2 wrong use, 3 the database was
 not reached.";
@@ -75,7 +82,7 @@ pub struct BackupOptions {
     #[arg(long, value_name = "N")]
     keep: Option<NonZeroU32>,
 
-    /// Takes no backup, and lists those of the place, oldest first.
+    /// Takes no backup, and lists those of the place, oldest first, and the times that its archive reaches.
     #[arg(long, conflicts_with = "keep")]
     list: bool,
 
@@ -99,7 +106,12 @@ pub struct RestoreOptions {
     #[command(flatten)]
     store: StoreOptions,
 
-    /// Proves the backup, and leaves nothing: restores it into a temporary folder, checks its pages, indexes,
+    /// Restores the archive of the place as it was at a time, as in 2026-11-26T10:00:00Z, or at its latest
+    /// one: with the last segment that has no later commit.
+    #[arg(long, value_name = "TIME", value_parser = archive_time)]
+    at: Option<ArchiveTime>,
+
+    /// Proves the backup, or the archive with --at, and leaves nothing: restores it into a temporary folder, checks its pages, indexes,
     /// foreign keys and checksums, and starts this version's schema on it.
     #[arg(long)]
     drill: bool,
@@ -107,6 +119,33 @@ pub struct RestoreOptions {
     /// Prints one JSON object, and no progress.
     #[arg(long)]
     json: bool,
+}
+
+/// `--at`
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ArchiveTime {
+    /// The last time that the archive reaches.
+    Latest,
+    /// The last time that is not after this one.
+    At(Timestamp),
+}
+
+impl ArchiveTime {
+    /// The time; `None` for the last one.
+    pub(super) const fn limit(self) -> Option<Timestamp> {
+        match self {
+            Self::Latest => None,
+            Self::At(at) => Some(at),
+        }
+    }
+}
+
+fn archive_time(text: &str) -> Result<ArchiveTime, String> {
+    if text == "latest" {
+        return Ok(ArchiveTime::Latest);
+    }
+    let at = Timestamp::parse_rfc3339(text);
+    at.map(ArchiveTime::At).ok_or_else(|| "give a time as in 2026-11-26T10:00:00Z, or latest".to_owned())
 }
 
 /// An engine of `stagedoor migrate`
@@ -179,13 +218,16 @@ async fn list(place: &BackupPlace, options: &BackupOptions) -> Result<(), Comman
         BackupPlace::S3(place) => place.list().await.map_err(failure)?,
     };
     let backups: Vec<(String, Manifest)> = backups;
+    let archive = list_archive(&place.clone().archive()).await.map_err(failure)?;
     if options.json {
         let backups: Vec<_> = backups.iter().map(|(address, manifest)| as_json(address, manifest)).collect();
-        println!("{}", json!({ "backups": backups }));
-    } else if backups.is_empty() {
+        let generations: Vec<_> = archive.iter().map(archive_restore::as_json).collect();
+        println!("{}", json!({ "backups": backups, "generations": generations }));
+    } else if backups.is_empty() && archive.is_empty() {
         println!("{} has no backup.", options.to);
     } else {
         backups.iter().for_each(|(address, manifest)| println!("{}", as_line(address, manifest)));
+        archive.iter().for_each(|generation| println!("{}", archive_restore::as_line(generation)));
     }
     Ok(())
 }
@@ -222,6 +264,23 @@ async fn take(
 /// [`CommandFailure`] with the exit code.
 pub async fn run_restore(options: &RestoreOptions) -> Result<(), CommandFailure> {
     let place = options.s3.place(&options.backup).map_err(CommandFailure::Usage)?;
+    if let Some(at) = options.at {
+        let archive = place.archive();
+        let done = match options.drill {
+            true => archive_restore::prove(&archive, at.limit(), options.s3.work(), options.json).await,
+            false => {
+                if options.store.database().map_err(CommandFailure::Usage)?.is_some() {
+                    return Err(CommandFailure::Usage(
+                        "--at restores into a SQLite file: give --data instead of --database-url, and then move the \
+                         file with stagedoor migrate"
+                            .to_owned(),
+                    ));
+                }
+                archive_restore::run(&archive, at.limit(), &options.store.file(), options.json).await
+            }
+        };
+        return done.map_err(failure);
+    }
     if options.drill {
         return prove(&place, options).await;
     }

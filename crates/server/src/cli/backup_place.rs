@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use backup::archive::ArchivePlace;
 use backup::{Backup, BackupError, OnReport, S3_SCHEME, S3Access, S3Place};
 use clap::Args;
 use commands::secret;
@@ -9,7 +10,7 @@ use tempfile::TempDir;
 
 /// How an object store is reached.
 #[derive(Debug, Args)]
-pub struct S3Options {
+pub struct S3AccessOptions {
     /// The object store of an s3:// address, unless it is AWS: https://minio.example.com:9000. Its access
     /// key is in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (or AWS_SECRET_ACCESS_KEY_FILE), with
     /// AWS_SESSION_TOKEN.
@@ -19,6 +20,14 @@ pub struct S3Options {
     /// The region of the object store.
     #[arg(long, value_name = "REGION", env = "AWS_REGION", default_value = "us-east-1")]
     s3_region: String,
+}
+
+/// How an object store is reached, and where its backups are on the way.
+#[derive(Debug, Args)]
+pub struct S3Options {
+    /// The object store.
+    #[command(flatten)]
+    access: S3AccessOptions,
 
     /// Where backups to and from an object store are kept meanwhile, and where a drill makes its temporary
     /// folder (default: the system's). It needs room for the data file, a drill for two.
@@ -27,12 +36,13 @@ pub struct S3Options {
 }
 
 /// Where backups are.
+#[derive(Clone)]
 pub(super) enum BackupPlace {
     Folder(PathBuf),
     S3(Box<S3Place>),
 }
 
-impl S3Options {
+impl S3AccessOptions {
     /// The place of an address or a path.
     pub fn place(&self, text: &str) -> Result<BackupPlace, String> {
         if !text.starts_with(S3_SCHEME) {
@@ -50,6 +60,13 @@ impl S3Options {
             token: std::env::var("AWS_SESSION_TOKEN").ok().filter(|token| !token.is_empty()),
         };
         Ok(BackupPlace::S3(Box::new(S3Place::parse(text, access)?)))
+    }
+}
+
+impl S3Options {
+    /// The place of an address or a path.
+    pub fn place(&self, text: &str) -> Result<BackupPlace, String> {
+        self.access.place(text)
     }
 
     /// The folder of a drill.
@@ -75,6 +92,14 @@ pub(super) struct FoundBackup {
 }
 
 impl BackupPlace {
+    /// The archive of the same place.
+    pub fn archive(self) -> ArchivePlace {
+        match self {
+            Self::Folder(folder) => ArchivePlace::Folder(folder),
+            Self::S3(place) => ArchivePlace::S3(place),
+        }
+    }
+
     /// The backup of the place, or its latest one.
     pub async fn find(
         &self,

@@ -203,6 +203,7 @@ impl CommonOptions {
             proxy_protocol: self.proxy_protocol,
             store,
             store_deadline: store::DEADLINE,
+            archive: None,
             bus: BusSettings::Local,
             base_url: None,
             session_base: None,

@@ -64,6 +64,7 @@ fn line(phase: Phase, name: &str, done: u64) -> String {
         Phase::Check => format!("checking {name}: pages, indexes, foreign keys"),
         Phase::Upload => format!("uploading {name}: {} MiB", done / MIB),
         Phase::Download => format!("downloading {name}: {} MiB", done / MIB),
+        Phase::Segments => format!("applying segments: {done}"),
         Phase::Bytes => format!("reading {name}: {} MiB", done / MIB),
     }
 }

@@ -14,6 +14,7 @@ use service::webhooks::WebhookSettings;
 use service::{AccountSettings, Entropy, Purpose};
 use telemetry::Telemetry;
 
+use super::archive_options::ArchiveOptions;
 use super::bus_files::BusFileOptions;
 use super::collector_options::CollectorOptions;
 use super::common::{ACCOUNTS, CommonOptions, NETWORKING, NODES, SERVE_LOG, STORE, check_base};
@@ -45,6 +46,10 @@ pub struct ServeOptions {
     #[arg(long, value_name = "DIR", env = "STAGEDOOR_DATA", default_value = "stagedoor-data",
         help_heading = STORE)]
     data: PathBuf,
+
+    /// The archive of the SQLite store.
+    #[command(flatten)]
+    archive: ArchiveOptions,
 
     /// The key of the platform API, at least 32 characters. Without it the platform API is off. Better set by
     /// STAGEDOOR_OPERATOR_KEY or STAGEDOOR_OPERATOR_KEY_FILE.
@@ -91,7 +96,7 @@ pub struct ServeOptions {
     roles: Vec<RoleOption>,
 
     /// How long to continue serving after a signal to stop, while /health/ready answers 503, in seconds: give
-    /// the load balancer time to notice. Everything else takes 8 seconds at most.
+    /// the load balancer time to notice. Everything else takes 8 seconds at most, 10 with --archive.
     #[arg(long, value_name = "SECONDS", env = "STAGEDOOR_DRAIN_DELAY", default_value = "2",
         value_parser = clap::value_parser!(u64).range(..=DRAIN_DELAY_MAX_S), help_heading = NODES)]
     drain_delay: u64,
@@ -220,8 +225,10 @@ impl ServeOptions {
         if https.is_some() && base_url.as_ref().is_some_and(|url| url.starts_with("http://")) {
             return Err("--base-url must begin with https:// when --tls-certificate is given".to_owned());
         }
+        let archive = self.archive.config(&store, &self.data)?;
         let common = self.common.settings(store)?;
         Ok(Settings {
+            archive,
             https,
             listen_socket: self.listen_socket.clone(),
             roles,

@@ -165,6 +165,33 @@ pub const ALERTS: &[Alert] = &[
         mend: "Free or add room. Writes work again at once, and `/health/ready` 10 seconds after the last write that failed.",
     },
     Alert {
+        name: "StagedoorArchiveBehind",
+        severity: Severity::Page,
+        expr: "stagedoor_archive_lag_seconds > 60",
+        hold: "1m",
+        summary: "The archive of {{ $labels.instance }} is {{ $value | humanizeDuration }} behind",
+        effect: "None for callers. If the machine is lost now, what was acknowledged since is lost with it.",
+        look: &[
+            "the log: `the archive is not reached` with the cause, once a minute",
+            "`stagedoor_archive_spool_bytes`: the room that is left of `--archive-spool-mib`, beside the data file",
+            "the place: `stagedoor backup --list --to PLACE`, the room on its disk, the access key",
+        ],
+        mend: "Mend the place or the way to it. The spool is brought there by itself. If the spool becomes full before, a new generation begins with a new base when the place answers.",
+    },
+    Alert {
+        name: "StagedoorArchiveBaseOld",
+        severity: Severity::Ticket,
+        expr: "stagedoor_archive_generations_total + stagedoor_archive_segments_total > 0 and time() - stagedoor_archive_last_base_timestamp_seconds > 2 * 86400",
+        hold: "1h",
+        summary: "The archive of {{ $labels.instance }} has had no new base for two days",
+        effect: "None for callers. A restore takes longer, or is not possible if there is no base at all.",
+        look: &[
+            "the log: failures of the base, and `the archive has a new base`",
+            "`stagedoor backup --list --to PLACE`: the bases and the times that they reach",
+        ],
+        mend: "Mend the cause that the log names. The next attempt comes within a minute. With a longer `--archive-base-hours` than 24, raise the threshold of this rule.",
+    },
+    Alert {
         name: "StagedoorStoreSlow",
         severity: Severity::Page,
         expr: "stagedoor_store_writes_waiting > 1000 or rate(stagedoor_store_busy_total[5m]) > 0",

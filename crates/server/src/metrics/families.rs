@@ -126,6 +126,26 @@ families! {
             "Transactions that failed because of a full disk. Their requests were answered with a 503."
             "any: free disk space, then writes work again"
     }
+    "Archive" {
+        Gauge ARCHIVE_LAG "stagedoor_archive_lag_seconds" []
+            "How old the newest commit may be that the archive does not have. 0 without `--archive`."
+            "above 60 s: the archive is not reached, or too slow"
+        Gauge ARCHIVE_SPOOL "stagedoor_archive_spool_bytes" []
+            "Bytes of segments that wait for the archive."
+            "half of `--archive-spool-mib`"
+        Counter ARCHIVE_SEGMENTS "stagedoor_archive_segments_total" []
+            "Segments that were brought to the archive."
+            ""
+        Counter ARCHIVE_FAILURES "stagedoor_archive_failures_total" []
+            "Attempts to bring something to the archive that failed."
+            "a steady rate"
+        Counter ARCHIVE_GENERATIONS "stagedoor_archive_generations_total" []
+            "Generations that were begun since the start, each with a new base."
+            "any but the first one"
+        Gauge ARCHIVE_LAST_BASE "stagedoor_archive_last_base_timestamp_seconds" []
+            "When the last base was complete; 0 while there is none."
+            "older than two times `--archive-base-hours`"
+    }
     "Credentials" {
         Counter CREDENTIAL_HITS "stagedoor_credential_cache_hits_total" ["cache"]
             "Checks of access tokens and client secrets that were answered from memory."

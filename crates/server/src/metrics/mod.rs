@@ -13,6 +13,7 @@ pub mod text;
 
 use std::sync::Arc;
 
+use backup::archive::FigureReader;
 use domain::{SessionKey, Timestamp};
 use gateway::{CloseReason, Gateway, Transport};
 use jobs::webhooks::{DELAY_BOUNDS_MS, WebhookMetrics};
@@ -45,6 +46,8 @@ pub(crate) struct NodeMetrics {
     pub store: &'static str,
     /// The certificate of the listeners, if they speak HTTPS.
     pub certificate: Option<Arc<ServedCertificate>>,
+    /// `None` without an archive.
+    pub archive: Option<FigureReader>,
     pub started_at: Timestamp,
 }
 
@@ -69,6 +72,7 @@ impl NodeInfo for NodeMetrics {
             );
             jobs(&mut page, &self.service);
             exported(&mut page, self.exported.as_deref().unwrap_or(&ExportFigures::default()));
+            self.archive(&mut page);
             self.node(&mut page, &process);
             page.into_text()
         })
@@ -206,6 +210,20 @@ fn exported(page: &mut Page, figures: &ExportFigures) {
 }
 
 impl NodeMetrics {
+    fn archive(&self, page: &mut Page) {
+        let figures = self.archive.as_ref().map(FigureReader::read).unwrap_or_default();
+        let lag_ms = self.archive.as_ref().map_or(0, |_| {
+            let since = figures.archived_until.unwrap_or(self.started_at);
+            self.service.clock().now().as_millis().saturating_sub(since.as_millis()).max(0)
+        });
+        page.single(&ARCHIVE_LAG, lag_ms as f64 / 1e3);
+        page.single(&ARCHIVE_SPOOL, figures.spool_bytes);
+        page.single(&ARCHIVE_SEGMENTS, figures.segments);
+        page.single(&ARCHIVE_FAILURES, figures.failures);
+        page.single(&ARCHIVE_GENERATIONS, figures.generations);
+        page.single(&ARCHIVE_LAST_BASE, figures.last_base.map_or(0.0, seconds));
+    }
+
     fn node(&self, page: &mut Page, process: &Process) {
         page.family(&BUILD_INFO).sample([env!("CARGO_PKG_VERSION")], 1);
         page.family(&NODE_INFO).sample([self.service.node().as_str(), self.store], 1);

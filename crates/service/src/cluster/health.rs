@@ -112,13 +112,15 @@ const fn late_after_ms(job: Job) -> Option<i64> {
         Job::Heartbeat => Some(15 * SECOND_MS),
         Job::CredentialWatch | Job::SessionWatch | Job::OutboxSweep => Some(10 * SECOND_MS),
         Job::UsageFlush | Job::WebhookLook | Job::Mail => Some(30 * SECOND_MS),
+        Job::Archive => Some(60 * SECOND_MS),
         Job::Sweep | Job::UsesFlush => Some(180 * SECOND_MS),
         Job::UnusedApplications => Some(3 * HOUR_MS),
         Job::OutboxSettle => None,
     }
 }
 
-/// Whether a node with these roles always repeats a job. The sender of mail also needs a mail hook.
+/// Whether a node with these roles always repeats a job. The sender of mail also needs a mail hook, and the
+/// archive its option.
 const fn is_repeated(job: Job, roles: Roles, has_event_outbox: bool) -> bool {
     match job {
         Job::Heartbeat => true,
@@ -126,7 +128,7 @@ const fn is_repeated(job: Job, roles: Roles, has_event_outbox: bool) -> bool {
         Job::UsesFlush | Job::UsageFlush | Job::CredentialWatch => roles.web,
         Job::SessionWatch => roles.gateway,
         Job::OutboxSweep => has_event_outbox && (roles.jobs || roles.gateway),
-        Job::OutboxSettle | Job::Mail => false,
+        Job::OutboxSettle | Job::Mail | Job::Archive => false,
     }
 }
 

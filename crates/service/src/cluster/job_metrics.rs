@@ -48,6 +48,8 @@ jobs! {
     WebhookLook, "webhook_look";
     /// Finds messages to the mail hook: every second, and when one was written.
     Mail, "mail";
+    /// Brings the log of a SQLite store to the archive: every second.
+    Archive, "archive";
 }
 
 #[derive(Debug, Default)]

@@ -6,6 +6,7 @@ use std::ffi::c_int;
 use std::path::Path;
 
 use rusqlite::backup::{Backup, StepResult};
+use rusqlite::config::DbConfig;
 use rusqlite::hooks;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{CachedStatement, InterruptHandle, OpenFlags, ToSql, ffi};
@@ -63,6 +64,10 @@ const SETUP_READER: &str = "
     PRAGMA query_only = ON;
 ";
 
+/// The first read fixes the data that a transaction sees.
+const PIN: &str = "BEGIN; SELECT COUNT(*) FROM sqlite_master;";
+const UNPIN: &str = "ROLLBACK";
+
 /// Refuses a SQLite library with a known data-loss bug.
 pub(super) fn check_version() -> Result<(), StoreError> {
     if rusqlite::version_number() >= OLDEST_SQLITE.0 {
@@ -114,6 +119,24 @@ impl SqliteConnection {
         let connection = open(path).map_err(|error| unopened(path, error))?;
         connection.execute_batch(SETUP_CHECKPOINTS).map_err(|error| unopened(path, error))?;
         Ok(Self::new(connection))
+    }
+
+    /// Leaves the log as it is when this connection is closed last. SQLite would move it into the data file.
+    pub(super) fn keep_log(&self) -> Result<(), StoreError> {
+        let kept = self.sqlite.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
+        kept.map(drop).map_err(|error| running(error, ""))
+    }
+
+    /// Begins to read the data of now. Until [`unpin`](Self::unpin) no checkpoint passes them, and the log is
+    /// not overwritten.
+    pub(super) fn pin(&self) -> Result<(), StoreError> {
+        let pinned = self.sqlite.execute_batch(PIN);
+        pinned.map_err(|error| running(error, PIN))
+    }
+
+    /// Ends [`pin`](Self::pin).
+    pub(super) fn unpin(&self) -> Result<(), StoreError> {
+        self.sqlite.execute_batch(UNPIN).map_err(|error| running(error, UNPIN))
     }
 
     /// Turns the syncs of this connection off.
@@ -256,7 +279,6 @@ fn parameter_order(statement: &CachedStatement<'_>, sql: &'static str) -> Result
 }
 
 fn open(path: &Path) -> rusqlite::Result<rusqlite::Connection> {
-    use rusqlite::config::DbConfig;
     let flags =
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = rusqlite::Connection::open_with_flags(path, flags)?;

@@ -60,6 +60,11 @@ impl Wal {
         })
     }
 
+    /// Whether [`repair`](Self::repair) has something to do.
+    pub fn needs_repair(&self) -> bool {
+        self.needs_repair
+    }
+
     /// Checkpoints the whole log after a failed sync. The system may count pages as clean that never reached
     /// the disk, and a later successful sync would confirm commits behind a hole. So the writer writes
     /// nothing before this has worked.

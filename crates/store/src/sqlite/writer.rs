@@ -57,9 +57,14 @@ impl Writer {
                 }
             }
         }
-        drop(self.checkpoints);
+        let is_archived = self.checkpoints.is_archived();
+        self.checkpoints.end();
         // The last checkpoint includes what the thread left out if it panicked.
         let _ = checkpointer.join();
+        if is_archived {
+            // The log stays: the next start proves with it that the generation goes on.
+            return self.checkpoints.archive_rest();
+        }
         if let Link::Sqlite(connection) = &self.tx.link
             && let Err(error) = connection.checkpoint_and_truncate()
         {
@@ -97,6 +102,9 @@ impl Writer {
 
     fn begin(&mut self) -> Result<(), StoreError> {
         if let Link::Sqlite(connection) = &self.tx.link {
+            if self.wal.needs_repair() {
+                self.checkpoints.archive_rest();
+            }
             self.wal.repair(connection)?;
         }
         control(&mut self.tx, "BEGIN IMMEDIATE")

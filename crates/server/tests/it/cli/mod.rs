@@ -1,6 +1,7 @@
 //! The program: its commands, start and stop.
 
 mod alerts;
+mod archives;
 mod backups;
 mod check_config;
 mod command_line;

@@ -1,0 +1,225 @@
+//! `stagedoor serve --archive` and `stagedoor restore --at`: what is left when the machine is gone.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use domain::Timestamp;
+use serde_json::Value;
+use service::Clock;
+use store::{Options, Store, StoreError, Target, Tx};
+use tempfile::TempDir;
+use testkit::{Api, Connection, Request, Tokens, patiently};
+use tokio::process::{Child, Command};
+
+use super::process::{CommandOutput, run, stagedoor};
+use super::serving::{KEY, serve, stop};
+
+const CLIENTS: usize = 4;
+/// The longest time that may be lost.
+const LOST_MS_MAX: i64 = 10_000;
+
+async fn ended(command: Command, code: i32) -> CommandOutput {
+    let output = run(command).await;
+    assert_eq!(output.status.code(), Some(code), "{}{}", output.stdout, output.stderr);
+    output
+}
+
+async fn json(arguments: &[&str]) -> Value {
+    serde_json::from_str(&ended(stagedoor(arguments), 0).await.stdout).expect("JSON")
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("UTF-8")
+}
+
+fn time(value: &Value) -> Timestamp {
+    Timestamp::parse_rfc3339(value.as_str().expect("a text")).expect("a time")
+}
+
+/// A service with an archive, in folders of its own.
+struct Archived {
+    folder: TempDir,
+}
+
+impl Archived {
+    fn data(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    fn archive(&self) -> PathBuf {
+        self.folder.path().join("archive")
+    }
+
+    async fn start(&self) -> (Child, Api) {
+        let (data, archive) = (self.data(), self.archive());
+        let mut command =
+            stagedoor(&["serve", "--listen", "127.0.0.1:0", "--no-quota", "--drain-delay", "0"]);
+        command.args(["--data", text(&data), "--archive", text(&archive), "--archive-every", "1"]);
+        command.env("STAGEDOOR_OPERATOR_KEY", KEY);
+        let (child, url) = serve(command, &self.folder).await;
+        (child, Api::new(&url, KEY))
+    }
+
+    async fn generations(&self) -> Vec<Value> {
+        let listed = json(&["backup", "--list", "--json", "--to", text(&self.archive())]).await;
+        listed["generations"].as_array().expect("a list").clone()
+    }
+
+    /// Waits until there are this many generations, and the last one has a base.
+    async fn has_base(&self, generations: usize) {
+        patiently("a base", async {
+            loop {
+                let listed = self.generations().await;
+                let last = listed.last().and_then(|last| last["bases"].as_array());
+                if listed.len() == generations && last.is_some_and(|bases| !bases.is_empty()) {
+                    return;
+                }
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        })
+        .await;
+    }
+}
+
+/// A message that was acknowledged.
+struct Sent {
+    id: String,
+    before: Timestamp,
+    acknowledged: Timestamp,
+}
+
+/// Sends messages one after another until the server is gone or the flag is set.
+async fn talk(api: Api, token: String, stop: Arc<AtomicBool>) -> Vec<Sent> {
+    let (clock, mut sent) = (Clock::system(), Vec::new());
+    let Some(mut connection) = Connection::try_open(api.address()).await else { return sent };
+    let request = Request::post("/open/v1/chats/send").bearer(&token).body(r#"{"message":"남는다"}"#);
+    while !stop.load(Ordering::Relaxed) {
+        let before = clock.now();
+        let Some(answer) = connection.try_send(&request).await else { break };
+        let id = answer.content()["messageId"].as_str().expect("an id").to_owned();
+        sent.push(Sent { id, before, acknowledged: clock.now() });
+    }
+    sent
+}
+
+async fn message_ids(data: &Path) -> Vec<String> {
+    let target = Target::Sqlite { path: data.join("stagedoor.db") };
+    let store = Store::open(target, Options::default()).await.expect("the store opens");
+    let rows = store.read(async move |tx: &mut Tx| {
+        let rows = tx.query("SELECT message_id FROM chat_messages", &[]).await?;
+        rows.iter().map(|row| row.get::<String>(0)).collect::<Result<Vec<_>, StoreError>>()
+    });
+    let ids = rows.await.expect("the messages");
+    store.close().await;
+    ids
+}
+
+/// Checks a restored store against what was acknowledged: each caller's messages are there up to one of them, all
+/// that the restore promises, and none that was sent later.
+async fn check(data: &Path, restored: &Value, callers: &[Vec<Sent>]) {
+    let there: std::collections::BTreeSet<_> = message_ids(data).await.into_iter().collect();
+    let (complete, until) = (time(&restored["completeUntil"]), time(&restored["until"]));
+    for sent in callers {
+        let count = sent.iter().take_while(|sent| there.contains(&sent.id)).count();
+        let (kept, lost) = sent.split_at(count);
+        assert!(lost.iter().all(|sent| !there.contains(&sent.id)), "a hole between the messages of a caller");
+        if let Some(first) = lost.first() {
+            assert!(first.acknowledged >= complete, "{:?} was lost, {complete:?}", first.acknowledged);
+        }
+        assert!(kept.iter().all(|sent| sent.before <= until), "a message of after {until:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_folder_of_a_killed_service_is_restored_as_of_any_time() {
+    let service = Archived { folder: TempDir::new().expect("a folder") };
+    let (mut child, api) = service.start().await;
+    let app = api.application("bot").create().await;
+    let mut tokens: Vec<Tokens> = Vec::new();
+    for client in 0..CLIENTS {
+        let person = api.person(&format!("person-{client}")).create().await;
+        tokens.push(api.sign_in(&app, &person).await);
+    }
+    service.has_base(1).await;
+    let clock = Clock::system();
+    let stop_flag = Arc::new(AtomicBool::new(false));
+    let callers: Vec<_> = tokens
+        .iter()
+        .map(|tokens| tokio::spawn(talk(api.of_a_part(), tokens.access.clone(), stop_flag.clone())))
+        .collect();
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    let middle = clock.now();
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    child.start_kill().expect("killed");
+    let killed = clock.now();
+    patiently("the program ends", child.wait()).await.expect("a status");
+    let mut sent = Vec::new();
+    for caller in callers {
+        sent.push(caller.await.expect("a caller ends"));
+    }
+    assert!(sent.iter().all(|sent| sent.len() > 100), "{:?}", sent.iter().map(Vec::len).collect::<Vec<_>>());
+    let at_the_kill = service.folder.path().join("at-the-kill");
+    std::fs::rename(service.data(), &at_the_kill).expect("moved away");
+
+    let (archive, latest) = (service.archive(), service.folder.path().join("latest"));
+    let latest_of = ["restore", text(&archive), "--at", "latest", "--json", "--data"];
+    let restored = json(&[&latest_of[..], &[text(&latest)]].concat()).await;
+    let complete = time(&restored["completeUntil"]).as_millis();
+    assert!(killed.as_millis() - complete <= LOST_MS_MAX, "{restored}, killed at {killed:?}");
+    check(&latest, &restored, &sent).await;
+    let again = ended(stagedoor(&[&latest_of[..], &[text(&latest)]].concat()), 1).await;
+    assert!(again.stderr.contains("is there already"), "{}", again.stderr);
+
+    let (then, at) = (service.folder.path().join("then"), middle.rfc3339());
+    let restored = json(&["restore", text(&archive), "--at", &at, "--json", "--data", text(&then)]).await;
+    let (complete, until) = (time(&restored["completeUntil"]), time(&restored["until"]));
+    assert!(until <= middle && middle.as_millis() - complete.as_millis() <= LOST_MS_MAX, "{restored}");
+    check(&then, &restored, &sent).await;
+    let proved = json(&["restore", text(&archive), "--at", &at, "--drill", "--json"]).await;
+    assert_eq!((&proved["ok"], &proved["until"]), (&Value::Bool(true), &restored["until"]));
+
+    // The machine comes back with its disk: the generation goes on, also after an ordinary stop.
+    std::fs::rename(&at_the_kill, service.data()).expect("moved back");
+    for _ in 0..2 {
+        let (child, api) = service.start().await;
+        api.send_chat(&tokens[0].access, "again").await.content();
+        stop(child).await;
+    }
+    assert_eq!(service.generations().await.len(), 1);
+    let before = message_ids(&service.data()).await;
+    let whole = service.folder.path().join("whole");
+    json(&[&latest_of[..], &[text(&whole)]].concat()).await;
+    assert_eq!(message_ids(&whole).await.len(), before.len(), "a stop leaves nothing in the spool");
+
+    // A service on a restored file begins a generation.
+    std::fs::remove_dir_all(service.data()).expect("deleted");
+    std::fs::rename(&whole, service.data()).expect("moved");
+    let (child, _) = service.start().await;
+    service.has_base(2).await;
+    stop(child).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_archive_that_cannot_be_is_refused_in_words() {
+    let folder = TempDir::new().expect("a folder");
+    let (data, inside) = (folder.path().join("data"), folder.path().join("data/archive"));
+    let empty = folder.path().join("empty");
+    let database = "postgres://stagedoor@127.0.0.1:1/stagedoor";
+    for (arguments, code, words) in [
+        (vec!["check-config", "--archive", "/a", "--database-url", database], 2, "archives its own log"),
+        (vec!["check-config", "--data", text(&data), "--archive", text(&inside)], 2, "outside of --data"),
+        (vec!["check-config", "--archive", "s3://bucket"], 2, "AWS_ACCESS_KEY_ID is missing"),
+        (vec!["serve", "--archive", "/a", "--archive-every", "9"], 2, "1..=8"),
+        (vec!["restore", text(&empty), "--at", "yesterday"], 2, "2026-11-26T10:00:00Z, or latest"),
+        (vec!["restore", text(&empty), "--at", "latest", "--data", text(&data)], 1, "no complete base"),
+        (vec!["restore", text(&empty), "--at", "latest", "--database-url", database], 2, "stagedoor migrate"),
+    ] {
+        let mut command = stagedoor(&arguments);
+        command.env_remove("AWS_ACCESS_KEY_ID");
+        let output = ended(command, code).await;
+        assert!(output.stderr.contains(words), "{arguments:?}: {}", output.stderr);
+    }
+    assert!(!data.join("stagedoor.db").exists());
+}
