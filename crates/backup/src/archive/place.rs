@@ -6,6 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
+use tokio::task::block_in_place;
 
 use crate::report::{OnReport, Phase};
 use crate::s3::{Objects, PartedObject};
@@ -58,11 +59,11 @@ impl OpenPlace {
     /// The names that begin with the name of a folder.
     pub async fn names(&mut self, folder: &str) -> Result<Vec<String>, BackupError> {
         match self {
-            Self::Folder(root) => {
+            Self::Folder(root) => block_in_place(|| {
                 let mut names = Vec::new();
                 walk(root, folder, &mut names)?;
                 Ok(names)
-            }
+            }),
             Self::S3(objects) => objects.names(&format!("{folder}/")).await,
         }
     }
@@ -78,12 +79,12 @@ impl OpenPlace {
     /// Writes a file of this size under a name.
     pub async fn put_file(&mut self, name: &str, from: &Path, bytes: u64) -> Result<(), BackupError> {
         match self {
-            Self::Folder(root) => {
+            Self::Folder(root) => block_in_place(|| {
                 let (mut file, partial, path) = create(root, name)?;
                 let copied = File::open(from).and_then(|mut source| io::copy(&mut source, &mut file));
                 copied.map_err(|error| BackupError::file("cannot write", &partial, &error))?;
                 complete(&file, &partial, &path)
-            }
+            }),
             Self::S3(objects) => objects.put_file(name, from, bytes).await,
         }
     }
@@ -91,12 +92,12 @@ impl OpenPlace {
     /// Writes a small file.
     pub async fn put(&mut self, name: &str, content: Vec<u8>) -> Result<(), BackupError> {
         match self {
-            Self::Folder(root) => {
+            Self::Folder(root) => block_in_place(|| {
                 let (mut file, partial, path) = create(root, name)?;
                 let written = file.write_all(&content);
                 written.map_err(|error| BackupError::file("cannot write", &partial, &error))?;
                 complete(&file, &partial, &path)
-            }
+            }),
             Self::S3(objects) => objects.put(name, content.into()).await,
         }
     }
@@ -128,9 +129,7 @@ impl OpenPlace {
         on_report: OnReport<'_>,
     ) -> Result<(u64, String), BackupError> {
         match self {
-            Self::Folder(root) => {
-                tokio::task::block_in_place(|| files::copy(&root.join(name), to, on_report))
-            }
+            Self::Folder(root) => block_in_place(|| files::copy(&root.join(name), to, on_report)),
             Self::S3(objects) => {
                 let failed = |error: io::Error| BackupError::file("cannot write", to, &error);
                 let created =
@@ -138,7 +137,7 @@ impl OpenPlace {
                 let mut file = created.map_err(failed)?;
                 objects.read(name, on_report, |part| file.write_all(part).map_err(failed)).await?;
                 file.sync_all().map_err(failed)?;
-                tokio::task::block_in_place(|| files::hash(to, &mut |_, _, _| {}))
+                block_in_place(|| files::hash(to, &mut |_, _, _| {}))
             }
         }
     }
@@ -189,10 +188,8 @@ impl OpenPlace {
     /// Writes the next part. Every part but the last one has the size that [`begin`](Self::begin) gave.
     pub async fn add(&mut self, new: &mut NewFile, part: Bytes) -> Result<(), BackupError> {
         match (self, new) {
-            (_, NewFile::Folder { file, partial, .. }) => {
-                tokio::task::block_in_place(|| file.write_all(&part))
-                    .map_err(|error| BackupError::file("cannot write", partial, &error))
-            }
+            (_, NewFile::Folder { file, partial, .. }) => block_in_place(|| file.write_all(&part))
+                .map_err(|error| BackupError::file("cannot write", partial, &error)),
             (Self::S3(objects), NewFile::S3(object)) => objects.add(object, part).await,
             (Self::Folder(_), NewFile::S3(_)) => Ok(()),
         }
@@ -202,7 +199,7 @@ impl OpenPlace {
     pub async fn end(&mut self, new: NewFile) -> Result<(), BackupError> {
         match (self, new) {
             (_, NewFile::Folder { file, partial, path }) => {
-                tokio::task::block_in_place(|| complete(&file, &partial, &path))
+                block_in_place(|| complete(&file, &partial, &path))
             }
             (Self::S3(objects), NewFile::S3(object)) => objects.end(object).await,
             (Self::Folder(_), NewFile::S3(_)) => Ok(()),
