@@ -1,5 +1,5 @@
-//! An archive: bases and segments of the write-ahead log of a running service, from which the data file can be
-//! built as it was at a time (`docs/adr/0028-the-log-is-archived.md`).
+//! An archive: bases and segments of the write-ahead log of a running service, from which the data file can
+//! be built as it was at a time (`docs/adr/0028-the-log-is-archived.md`).
 //!
 //! The place has, below `archive/GENERATION/`: `bases/TIME/stagedoor.db`, a copy of the data file, with
 //! `base.json`, and `segments/FIRST-LAST-TIME.segment`.

@@ -3,14 +3,18 @@
 //!
 //!     cargo bench -p store
 //!
-//! The same on PostgreSQL if `STAGEDOOR_TEST_DATABASE_URL` is set. A row is about 300 bytes, its key grows
-//! with time.
+//! The same with an archived log, whose segments a thread copies elsewhere, and on PostgreSQL if
+//! `STAGEDOOR_TEST_DATABASE_URL` is set. A row is about 300 bytes, its key grows with time.
 #![allow(clippy::disallowed_methods, reason = "a bench measures real time")]
 
+use std::fs::File;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use domain::Timestamp;
+use store::log_archive::{LogArchive, LogArchiving};
 use store::testing::{self, Fresh};
 use store::{Migration, Options, Store, StoreError, Tx, params};
 
@@ -24,15 +28,28 @@ const TABLES: &[Migration] = &[Migration {
 
 #[tokio::main]
 async fn main() {
-    measure(testing::sqlite()).await;
+    // Twice, in turns, because a machine is never equally fast.
+    for _ in 0..2 {
+        measure(testing::sqlite(), None).await;
+        let now = Arc::new(|| {
+            let ms = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_millis();
+            Timestamp::from_millis(ms as i64)
+        });
+        let archiving = LogArchiving { every: Duration::from_secs(5), spool_bytes_max: u64::MAX / 2, now };
+        measure(testing::sqlite(), Some(archiving)).await;
+    }
     if std::env::var(testing::DATABASE_URL).is_ok() {
-        measure(testing::postgres().await).await;
+        measure(testing::postgres().await, None).await;
     }
 }
 
-async fn measure(engine: Fresh) {
-    let options = Options { migrations: TABLES, ..Options::default() };
+async fn measure(engine: Fresh, log_archiving: Option<LogArchiving>) {
+    let kind = if log_archiving.is_some() { " archived" } else { "" };
+    let options = Options { migrations: TABLES, log_archiving, ..Options::default() };
     let store = Store::open(engine.target(), options).await.expect("the store opens");
+    let (stop, stopped) = mpsc::channel();
+    let archiver =
+        store.log_archive().map(|archive| std::thread::spawn(move || archive_all(&archive, &stopped)));
     let next = Arc::new(AtomicI64::new(0));
     for writers in [1, 16, 256] {
         let before = store.stats();
@@ -41,7 +58,7 @@ async fn measure(engine: Fresh) {
         let commits = after.committed - before.committed;
         let syncs = after.syncs - before.syncs;
         println!(
-            "{} {writers} writers: {:.0} durable commits/s in {syncs} syncs ({:.1} each), {}",
+            "{}{kind} {writers} writers: {:.0} durable commits/s in {syncs} syncs ({:.1} each), {}",
             engine.name(),
             commits as f64 / RUN.as_secs_f64(),
             commits as f64 / syncs as f64,
@@ -53,13 +70,37 @@ async fn measure(engine: Fresh) {
         let mut times = concurrently(readers, |until| reader(store.clone(), rows, until)).await;
         let per_second = times.len() as f64 / RUN.as_secs_f64();
         println!(
-            "{} {readers} readers: {per_second:.0} point look-ups/s, {}",
+            "{}{kind} {readers} readers: {per_second:.0} point look-ups/s, {}",
             engine.name(),
             percentiles(&mut times)
         );
     }
     store.close().await;
+    drop(stop);
+    if let Some(archiver) = archiver.map(|thread| thread.join().expect("it ends")) {
+        println!("{}{kind}: {} segments, {} MiB", engine.name(), archiver.0, archiver.1);
+    }
     engine.remove().await;
+}
+
+/// Copies segments into another folder once a second. Gives their number and their size in MiB.
+fn archive_all(archive: &LogArchive, stopped: &Receiver<()>) -> (u64, u64) {
+    let folder = tempfile::tempdir().expect("a folder");
+    archive.begin("bench");
+    let (mut count, mut bytes) = (0, 0);
+    loop {
+        let is_over = stopped.recv_timeout(Duration::from_secs(1)) == Err(RecvTimeoutError::Disconnected);
+        for segment in archive.segments().expect("the spool") {
+            let to = folder.path().join(count.to_string());
+            std::fs::copy(&segment.path, &to).expect("copied");
+            File::open(&to).and_then(|file| file.sync_all()).expect("synced");
+            archive.remove(&segment).expect("deleted");
+            (count, bytes) = (count + 1, bytes + segment.bytes);
+        }
+        if is_over {
+            return (count, bytes >> 20);
+        }
+    }
 }
 
 /// Runs that many tasks at once until the time is up, and gives all the times they took.

@@ -20,9 +20,9 @@
 //! waiting writes (group commit).
 //!
 //! Modules depend on each other in one direction: `value` and `error`; `migrate`, `log_archive`, `options`,
-//! `partitions` and `stats`; the connections (`sqlite/connection.rs`, `postgres/connection.rs`); `tx` and `work`; the
-//! engines (`sqlite`, `postgres`); `store`. Queries use `tx`, `value` and `error` alone, and the driver
-//! knows none of them.
+//! `partitions` and `stats`; the connections (`sqlite/connection.rs`, `postgres/connection.rs`); `tx` and
+//! `work`; the engines (`sqlite`, `postgres`); `store`. Queries use `tx`, `value` and `error` alone, and the
+//! driver knows none of them.
 
 mod disk;
 mod error;

@@ -1,5 +1,5 @@
-//! The write-ahead log of a SQLite file in segments, for an archive from which the file can be built as it was
-//! at a time (`docs/adr/0028-the-log-is-archived.md`).
+//! The write-ahead log of a SQLite file in segments, for an archive from which the file can be built as it
+//! was at a time (`docs/adr/0028-the-log-is-archived.md`).
 //!
 //! | Module | What it does |
 //! |---|---|
@@ -72,7 +72,8 @@ pub struct GenerationState {
     pub generation: String,
     /// The number of its last segment, 0 before the first.
     pub last: u64,
-    /// A data file that is read from now on, and to which the segments from this one on are applied, is whole.
+    /// A data file that is read from now on, and to which the segments from this one on are applied, is
+    /// whole.
     pub redo_from: u64,
     /// Everything that was committed before this time is in the segments; `None` before the first look at the
     /// log.

@@ -49,7 +49,7 @@ pub struct ArchiveSettings {
 /// What the archive has, for metrics.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ArchiverFigures {
-    /// Everything that was committed before is in the archive; `None` before the first look.
+    /// Everything that was committed before can be restored from the archive; `None` if nothing is known.
     pub archived_until: Option<Timestamp>,
     /// When the last base was complete; `None` if there is none, or it is not known yet.
     pub last_base: Option<Timestamp>,
@@ -196,7 +196,12 @@ impl Worker {
         let before = state(&self.archive).await;
         self.bring_segments().await?;
         let Some(before) = before else { return self.begin().await };
-        if let Some(copied_until) = before.copied_until {
+        // Without a base nothing can be restored from the segments.
+        let has_base = self
+            .known
+            .as_ref()
+            .is_some_and(|(generation, last)| *generation == before.generation && last.is_some());
+        if let Some(copied_until) = before.copied_until.filter(|_| has_base) {
             self.counters.archived_until.store(copied_until.as_millis(), Ordering::Relaxed);
         }
         self.finish_base().await?;

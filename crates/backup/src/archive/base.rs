@@ -1,5 +1,5 @@
-//! Makes a base: copies the data file while it is written to. A page may be old or torn in the copy; every page
-//! that was written meanwhile is in a segment.
+//! Makes a base: copies the data file while it is written to. A page may be old or torn in the copy; every
+//! page that was written meanwhile is in a segment.
 
 use std::sync::Arc;
 

@@ -159,8 +159,8 @@ fn reach(generation: &Generation, base: &Base, at: Timestamp) -> (Plan, Option<u
 /// The way to the last time of an archive that is `at` or before.
 ///
 /// # Errors
-/// [`BackupError::Refused`] if the archive begins later, [`BackupError::Damaged`] if a segment is missing. The
-/// sentence names a time that can be reached.
+/// [`BackupError::Refused`] if the archive begins later, [`BackupError::Damaged`] if a segment is
+/// missing. The sentence names a time that can be reached.
 pub(super) fn plan(generations: &[Generation], at: Timestamp) -> Result<Plan, BackupError> {
     let all = generations.iter().flat_map(|each| each.bases.iter().map(move |base| (each, base)));
     let usable = all.clone().filter(|(_, (_, base))| base.completed() <= at);

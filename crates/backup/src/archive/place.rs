@@ -28,7 +28,7 @@ pub enum ArchivePlace {
 /// An open place.
 pub(super) enum OpenPlace {
     Folder(PathBuf),
-    S3(Objects),
+    S3(Box<Objects>),
 }
 
 /// A file that is being written from beginning to end.
@@ -50,7 +50,7 @@ impl ArchivePlace {
     pub(super) fn open(&self) -> Result<OpenPlace, BackupError> {
         Ok(match self {
             Self::Folder(folder) => OpenPlace::Folder(folder.clone()),
-            Self::S3(place) => OpenPlace::S3(place.objects()?),
+            Self::S3(place) => OpenPlace::S3(Box::new(place.objects()?)),
         })
     }
 }

@@ -77,8 +77,8 @@ pub async fn list_archive(place: &ArchivePlace) -> Result<Vec<ListedGeneration>,
 ///
 /// # Errors
 /// [`BackupError::Refused`] if the time cannot be reached or the file is there already,
-/// [`BackupError::Damaged`] if a file of the archive is missing or not as it was written. The place of the data
-/// file is then as before.
+/// [`BackupError::Damaged`] if a file of the archive is missing or not as it was written. The place of the
+/// data file is then as before.
 pub async fn restore_archive(
     place: &ArchivePlace,
     at: Option<Timestamp>,
@@ -104,8 +104,8 @@ pub async fn restore_archive(
     }
 }
 
-/// Builds the data file in a temporary folder within `folder` (or the system's), checks it, brings its schema up
-/// to date, and deletes the folder.
+/// Builds the data file in a temporary folder within `folder` (or the system's), checks it, brings its schema
+/// up to date, and deletes the folder.
 ///
 /// # Errors
 /// As [`restore_archive`], and [`BackupError::Damaged`] if the rows contradict each other.

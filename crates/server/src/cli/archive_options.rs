@@ -14,8 +14,8 @@ use crate::config::StoreSettings;
 /// The archive.
 #[derive(Debug, Args)]
 pub struct ArchiveOptions {
-    /// Archives the log of the SQLite store, so that `stagedoor restore --at` can restore any time of the last
-    /// days: a folder on another disk, or s3://BUCKET/PREFIX. One service for each place.
+    /// Archives the log of the SQLite store, so that `stagedoor restore --at` can restore any time of the
+    /// last days: a folder on another disk, or s3://BUCKET/PREFIX. One service for each place.
     #[arg(long, value_name = "PLACE", env = "STAGEDOOR_ARCHIVE", help_heading = STORE)]
     archive: Option<String>,
 
@@ -48,7 +48,8 @@ pub struct ArchiveOptions {
     s3: S3AccessOptions,
 }
 
-/// Maximum of `--archive-every`, in seconds: with the way to the archive, nothing older than 10 seconds is lost.
+/// Maximum of `--archive-every`, in seconds: with the way to the archive, nothing older than 10 seconds is
+/// lost.
 const ARCHIVE_EVERY_MAX_S: u64 = 8;
 /// Maximum of `--archive-base-hours`.
 const ARCHIVE_BASE_HOURS_MAX: u64 = 24 * 31;

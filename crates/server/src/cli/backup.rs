@@ -111,8 +111,8 @@ pub struct RestoreOptions {
     #[arg(long, value_name = "TIME", value_parser = archive_time)]
     at: Option<ArchiveTime>,
 
-    /// Proves the backup, or the archive with --at, and leaves nothing: restores it into a temporary folder, checks its pages, indexes,
-    /// foreign keys and checksums, and starts this version's schema on it.
+    /// Proves the backup, or the archive with --at, and leaves nothing: restores it into a temporary folder,
+    /// checks its pages, indexes, foreign keys and checksums, and starts this version's schema on it.
     #[arg(long)]
     drill: bool,
 

@@ -175,6 +175,7 @@ pub const ALERTS: &[Alert] = &[
             "the log: `the archive is not reached` with the cause, once a minute",
             "`stagedoor_archive_spool_bytes`: the room that is left of `--archive-spool-mib`, beside the data file",
             "the place: `stagedoor backup --list --to PLACE`, the room on its disk, the access key",
+            "`stagedoor_archive_generations_total`: a generation has begun, and its first base is being made",
         ],
         mend: "Mend the place or the way to it. The spool is brought there by itself. If the spool becomes full before, a new generation begins with a new base when the place answers.",
     },

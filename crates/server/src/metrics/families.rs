@@ -128,7 +128,7 @@ families! {
     }
     "Archive" {
         Gauge ARCHIVE_LAG "stagedoor_archive_lag_seconds" []
-            "How old the newest commit may be that the archive does not have. 0 without `--archive`."
+            "How old the newest commit may be that cannot be restored from the archive. 0 without `--archive`."
             "above 60 s: the archive is not reached, or too slow"
         Gauge ARCHIVE_SPOOL "stagedoor_archive_spool_bytes" []
             "Bytes of segments that wait for the archive."

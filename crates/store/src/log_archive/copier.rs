@@ -64,8 +64,8 @@ pub(super) struct OpenedLog {
 }
 
 impl LogCopier {
-    /// Opens the log of a data file that a connection has open, and goes on with the generation of the spool if
-    /// the log proves that nothing is missing.
+    /// Opens the log of a data file that a connection has open, and goes on with the generation of the spool
+    /// if the log proves that nothing is missing.
     pub fn open(database: &Path, now: Now, spool_bytes_max: u64, syncs: bool) -> io::Result<OpenedLog> {
         let mut name = database.as_os_str().to_owned();
         name.push("-wal");
@@ -116,8 +116,8 @@ impl LogCopier {
         self.spool_bytes
     }
 
-    /// The number of the last segment, 0 before the first, and of the first one with frames of the current run
-    /// of the log.
+    /// The number of the last segment, 0 before the first, and of the first one with frames of the current
+    /// run of the log.
     pub fn numbers(&self) -> Option<(u64, u64)> {
         self.progress.as_ref().map(|progress| (progress.next - 1, progress.log_first))
     }
@@ -185,7 +185,7 @@ impl LogCopier {
             None => frames,
             Some(position) if Some(position.salts) == old => position.frames,
             // The generation began with the new run of the log.
-            Some(position) if Some(position.salts) == read_salts(&self.log)? => return self.copy(),
+            Some(position) if Some(position.salts) == read_salts(&self.log)? => return Ok(()),
             Some(_) => return Err(Break::Gap("another run of it was read")),
         };
         if copied < frames {
@@ -195,7 +195,7 @@ impl LogCopier {
         progress.log_first = progress.next;
         // Not synced: after a power failure the log does not continue this record, which is then noticed.
         self.spool.record(progress, false)?;
-        self.copy()
+        Ok(())
     }
 
     fn write(&mut self, header: &LogHeader, stretch: &Stretch, from: Timestamp) -> Result<(), Break> {

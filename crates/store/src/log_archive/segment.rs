@@ -1,10 +1,10 @@
 //! A segment: the pages that a stretch of the write-ahead log changed, each as its last commit left it.
 //!
-//! A file of a segment is, with its numbers in big-endian order: [`MAGIC`]; the size of a page and the pages of
-//! the database after the last commit, of 4 bytes each; the first and the last number of the stretch and the
-//! times before and after it was read, of 8 bytes each; the length of the name of the generation, of 4 bytes,
-//! and the name; the number of pages, of 4 bytes; for each page its number, of 4 bytes, and its content; the
-//! SHA-256 of everything before.
+//! A file of a segment is, with its numbers in big-endian order: [`MAGIC`]; the size of a page and the pages
+//! of the database after the last commit, of 4 bytes each; the first and the last number of the stretch and
+//! the times before and after it was read, of 8 bytes each; the length of the name of the generation, of 4
+//! bytes, and the name; the number of pages, of 4 bytes; for each page its number, of 4 bytes, and its
+//! content; the SHA-256 of everything before.
 
 use std::fmt;
 use std::fs::File;
@@ -88,8 +88,8 @@ pub struct SegmentHead {
     pub pages: u32,
 }
 
-/// Writes a segment to a new file, which the caller syncs. `next` gives the number of each page, and fills the
-/// buffer with its content.
+/// Writes a segment to a new file, which the caller syncs. `next` gives the number of each page, and fills
+/// the buffer with its content.
 pub(super) fn write_segment(
     file: &File,
     head: &SegmentHead,

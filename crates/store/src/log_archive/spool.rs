@@ -1,5 +1,5 @@
-//! The spool: a folder beside the data file with the segments that the archive does not have yet, and with how
-//! far the log was read.
+//! The spool: a folder beside the data file with the segments that the archive does not have yet, and with
+//! how far the log was read.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};

@@ -5,7 +5,8 @@
 //! in the data file, which this thread never reaches beside a busy writer. So afterwards the writer
 //! checkpoints the few pages that came meanwhile.
 //!
-//! While the log is archived, the log is only overwritten when all of it is in segments: see [`Checkpointer`].
+//! While the log is archived, the log is only overwritten when all of it is in segments: see
+//! [`Checkpointer`].
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -38,8 +39,8 @@ pub(super) struct CheckpointScheduler {
 /// Makes checkpoints on its own thread. While the log is archived, it also writes the segments.
 ///
 /// An archived log is pinned during a checkpoint by a connection that reads. So the checkpoint does not pass
-/// what was committed before the pin, and SQLite does not overwrite the log. What was committed before the pin
-/// is in segments when the pin ends. So whenever SQLite may overwrite the log, all of it is in segments.
+/// what was committed before the pin, and SQLite does not overwrite the log. What was committed before the
+/// pin is in segments when the pin ends. So whenever SQLite may overwrite the log, all of it is in segments.
 pub(super) struct Checkpointer {
     requests: Receiver<()>,
     done: SyncSender<()>,
@@ -72,12 +73,17 @@ pub(super) fn pair(
 }
 
 impl CheckpointScheduler {
+    /// Runs right after a commit, before its sync: a new run of the log is recorded at once, because it could
+    /// not be told from a gap if the process were killed before.
+    pub(super) fn note_commit(&mut self) {
+        if let Some(watch) = &mut self.watch {
+            watch.after_commit(self.pages.load(Ordering::Relaxed));
+        }
+    }
+
     /// Runs between two commits, when the callers of the last one are answered.
     pub(super) fn between_commits(&mut self, writer: &SqliteConnection) {
         let pages = self.pages.load(Ordering::Relaxed);
-        if let Some(watch) = &mut self.watch {
-            watch.after_commit(pages);
-        }
         let is_writers_turn = if self.is_running {
             !matches!(self.done.try_recv(), Err(TryRecvError::Empty))
         } else if pages >= self.next_at {

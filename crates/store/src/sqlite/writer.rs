@@ -83,6 +83,7 @@ impl Writer {
         let mut batch = Vec::new();
         let mut committed = self.run_batch(first, &mut batch);
         if committed.is_ok() {
+            self.checkpoints.note_commit();
             batch.iter_mut().for_each(Executed::committed);
             committed = self.wal.sync();
         }

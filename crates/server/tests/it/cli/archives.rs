@@ -116,8 +116,8 @@ async fn message_ids(data: &Path) -> Vec<String> {
     ids
 }
 
-/// Checks a restored store against what was acknowledged: each caller's messages are there up to one of them, all
-/// that the restore promises, and none that was sent later.
+/// Checks a restored store against what was acknowledged: each caller's messages are there up to one of them,
+/// all that the restore promises, and none that was sent later.
 async fn check(data: &Path, restored: &Value, callers: &[Vec<Sent>]) {
     let there: std::collections::BTreeSet<_> = message_ids(data).await.into_iter().collect();
     let (complete, until) = (time(&restored["completeUntil"]), time(&restored["until"]));
