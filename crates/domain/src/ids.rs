@@ -179,6 +179,13 @@ impl MessageSeries {
     }
 }
 
+impl SessionKey {
+    /// The bound below every key of that millisecond and above every one before it. No session has it.
+    pub fn bound_at(at: Timestamp) -> Self {
+        Self(format!("{:012x}", unix_ms(at)).into())
+    }
+}
+
 impl BatchId {
     /// The bound below every id of that millisecond and above every one before it. No batch has it.
     pub fn bound_at(at: Timestamp) -> Self {

@@ -136,6 +136,16 @@ pub const MIGRATIONS: &[Migration] = &[
     },
     Migration { version: 36, name: "retention", sql: include_str!("../migrations/0036_retention.sql") },
     Migration { version: 37, name: "partitions", sql: include_str!("../migrations/0037_partitions.sql") },
+    Migration {
+        version: 38,
+        name: "session_ordinals",
+        sql: include_str!("../migrations/0038_session_ordinals.sql"),
+    },
+    Migration {
+        version: 39,
+        name: "time_partitions",
+        sql: include_str!("../migrations/0039_time_partitions.sql"),
+    },
 ];
 
 /// The applied migrations. `applied_at` (epoch ms) is by the engine's clock, for operators alone.

@@ -1,20 +1,28 @@
 //! The partitions of a table by time, on PostgreSQL: which ones there are, which ones are needed, and which
-//! ones are old. Ids begin with their time, so a range of times is a range of ids.
+//! ones are old. A key is a time or an id that begins with its time, so a range of times is a range of keys.
 //!
-//! Together the partitions take every id: `past` is before all others, and `next` behind them. So an insert
+//! Together the partitions take every key: `past` is before all others, and `next` behind them. So an insert
 //! never fails because a partition is missing. Ids that no clock has given, and those of a clock that is far
 //! ahead, are in `next`.
 
 use domain::limits::DAY_MS;
-use domain::{MessageId, Timestamp};
+use domain::{DeliveryId, MessageId, SessionKey, Timestamp};
 
-/// A table that is partitioned on PostgreSQL.
+/// A table that is partitioned on PostgreSQL, with the tables whose rows hang on its rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PartitionedTable {
     /// `chat_messages`.
     ChatMessages,
     /// `donations`.
     Donations,
+    /// `sessions`, with `session_subscriptions`.
+    Sessions,
+    /// `webhook_deliveries`, with `webhook_attempts`.
+    WebhookDeliveries,
+    /// `claim_changes`.
+    ClaimChanges,
+    /// `application_usage`.
+    ApplicationUsage,
 }
 
 /// What an upkeep of partitions has done.
@@ -30,52 +38,142 @@ pub struct PartitionUpkeep {
 const INFIX: &str = "__";
 const PAST: &str = "__past";
 const NEXT: &str = "__next";
+/// The table of rows that are moved to `past`, during the upkeep.
+const MOVED: &str = "__moved";
 
 /// Partitions are there this long before they are needed, in milliseconds.
 const AHEAD_MS: i64 = 3 * DAY_MS;
 /// The time for which rows are kept is divided into about this many partitions. A statement that names no
 /// time looks into each.
 const PARTITIONS: i64 = 10;
+/// The most rows that are moved out of old partitions under the lock of the table. With more, the partitions
+/// stay until there are fewer.
+pub(crate) const MOVED_ROWS_MAX: i64 = 10_000;
+
+/// Each statement has both parameters.
+macro_rules! expired_sql {
+    ($table:literal, $condition:literal) => {
+        concat!(
+            "SELECT 1 FROM ",
+            $table,
+            " WHERE CAST($2 AS BIGINT) IS NOT NULL AND ",
+            $condition,
+            " LIMIT 1"
+        )
+    };
+}
 
 impl PartitionedTable {
     /// Every one.
-    pub const ALL: [Self; 2] = [Self::ChatMessages, Self::Donations];
+    pub const ALL: [Self; 6] = [
+        Self::ChatMessages,
+        Self::Donations,
+        Self::Sessions,
+        Self::WebhookDeliveries,
+        Self::ClaimChanges,
+        Self::ApplicationUsage,
+    ];
 
     /// Its name.
     pub(crate) const fn name(self) -> &'static str {
+        self.names()[0]
+    }
+
+    /// Its name, and those of the tables whose rows hang on its rows. All of them have its key and its
+    /// bounds.
+    pub(crate) const fn names(self) -> &'static [&'static str] {
         match self {
-            Self::ChatMessages => "chat_messages",
-            Self::Donations => "donations",
+            Self::ChatMessages => &["chat_messages"],
+            Self::Donations => &["donations"],
+            Self::Sessions => &["sessions", "session_subscriptions"],
+            Self::WebhookDeliveries => &["webhook_deliveries", "webhook_attempts"],
+            Self::ClaimChanges => &["claim_changes"],
+            Self::ApplicationUsage => &["application_usage"],
         }
     }
 
-    /// Its id.
+    /// The column of the partitions.
     const fn key(self) -> &'static str {
         match self {
-            Self::ChatMessages => "message_id",
+            Self::ChatMessages | Self::WebhookDeliveries => "message_id",
             Self::Donations => "donation_id",
+            Self::Sessions => "session_key",
+            Self::ClaimChanges => "changed_at",
+            Self::ApplicationUsage => "day",
         }
     }
 
-    fn past(self) -> String {
-        format!("{}{PAST}", self.name())
-    }
-
-    fn next(self) -> String {
-        format!("{}{NEXT}", self.name())
-    }
-
-    /// Selects the newest id behind all other partitions.
-    pub(crate) fn newest_of_next(self) -> String {
-        format!("SELECT MAX({}) FROM {}", self.key(), self.next())
-    }
-
-    /// Selects a row with an id before `$1`, which reads the partitions before it.
-    pub(crate) const fn row_before(self) -> &'static str {
+    /// The bound below every key of that time and above every one before it.
+    fn bound(self, at: Timestamp) -> String {
         match self {
-            Self::ChatMessages => "SELECT 1 FROM chat_messages WHERE message_id < $1 LIMIT 1",
-            Self::Donations => "SELECT 1 FROM donations WHERE donation_id < $1 LIMIT 1",
+            Self::ChatMessages | Self::Donations => MessageId::bound_at(at).as_str().to_owned(),
+            Self::Sessions => SessionKey::bound_at(at).as_str().to_owned(),
+            Self::WebhookDeliveries => DeliveryId::bound_at(at).as_str().to_owned(),
+            Self::ClaimChanges | Self::ApplicationUsage => at.as_millis().to_string(),
         }
+    }
+
+    /// Whether a key is above a bound.
+    fn is_above(self, key: &str, bound: &str) -> bool {
+        match self {
+            Self::ClaimChanges | Self::ApplicationUsage => {
+                key.parse::<i64>().ok() > bound.parse::<i64>().ok()
+            }
+            _ => key > bound,
+        }
+    }
+
+    /// The condition of rows that are needed longer than the time in their key says. `None` if there are no
+    /// such rows. Both halves are in an index of each partition.
+    const fn needed_longer(self) -> Option<&'static str> {
+        match self {
+            Self::Sessions => Some("disconnected_at IS NULL OR disconnected_at >"),
+            Self::WebhookDeliveries => Some("changed_at >"),
+            _ => None,
+        }
+    }
+
+    /// Whether requests read the partitions that are old, because they do not know the time of their rows.
+    pub(crate) const fn old_ones_are_read(self) -> bool {
+        self.needed_longer().is_some()
+    }
+
+    /// Selects the newest key behind all other partitions, as a text.
+    pub(crate) fn newest_of_next(self) -> String {
+        let key = self.key();
+        let of = |name: &&str| format!("SELECT MAX({key}) AS newest FROM {name}{NEXT}");
+        let all: Vec<String> = self.names().iter().map(of).collect();
+        format!("SELECT CAST(MAX(newest) AS TEXT) FROM ({}) n", all.join(" UNION ALL "))
+    }
+
+    /// Selects a row before the bound `$1` that is too old. `$2` is the newest time that is too old.
+    pub(crate) const fn expired(self) -> &'static str {
+        match self {
+            Self::ChatMessages => expired_sql!("chat_messages", "message_id < $1"),
+            Self::Donations => expired_sql!("donations", "donation_id < $1"),
+            Self::Sessions => expired_sql!("sessions", "session_key < $1 AND disconnected_at <= $2"),
+            Self::WebhookDeliveries => {
+                expired_sql!("webhook_deliveries", "message_id < $1 AND changed_at <= $2")
+            }
+            Self::ClaimChanges => {
+                expired_sql!("claim_changes", "changed_at < CAST(CAST($1 AS TEXT) AS BIGINT)")
+            }
+            Self::ApplicationUsage => {
+                expired_sql!("application_usage", "day < CAST(CAST($1 AS TEXT) AS BIGINT)")
+            }
+        }
+    }
+
+    /// Counts the rows before a bound that are needed longer, up to one more than are moved.
+    pub(crate) fn count_needed_before(self, bound: &str, oldest: Timestamp) -> Option<String> {
+        let (name, key, needed) = (self.name(), self.key(), self.needed_longer()?);
+        let oldest = oldest.as_millis();
+        Some(format!(
+            "SELECT COUNT(*) FROM (
+                 SELECT 1 FROM {name} WHERE {key} < '{bound}' AND ({needed} {oldest}) LIMIT {}
+             ) n",
+            MOVED_ROWS_MAX + 1
+        ))
     }
 }
 
@@ -84,7 +182,7 @@ pub(crate) fn parent_of(table: &str) -> &str {
     table.split(INFIX).next().unwrap_or(table)
 }
 
-/// A partition: ids from `from` on and before `to`.
+/// A partition: keys from `from` on and before `to`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Partition {
     pub name: String,
@@ -95,7 +193,7 @@ pub(crate) struct Partition {
 }
 
 impl Partition {
-    /// Reads `FOR VALUES FROM ('…') TO ('…')`; no id has a quotation mark.
+    /// Reads `FOR VALUES FROM ('…') TO ('…')`; no key has a quotation mark.
     pub fn parse(name: String, bounds: &str) -> Option<Self> {
         let (from, to) = bounds.strip_prefix("FOR VALUES FROM (")?.strip_suffix(')')?.split_once(") TO (")?;
         let bound = |text: &str| text.strip_prefix('\'')?.strip_suffix('\'').map(str::to_owned);
@@ -103,109 +201,183 @@ impl Partition {
     }
 }
 
+/// What the partitions hold.
+#[derive(Debug, Default)]
+pub(crate) struct Contents {
+    /// The newest key in `next`.
+    pub newest: Option<String>,
+    /// Whether old partitions have rows that are too old.
+    pub has_expired: bool,
+    /// Whether the old partitions have so few rows that are needed longer that these can be moved.
+    pub is_movable: bool,
+}
+
 /// What is to be done.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) struct Plan {
-    /// The ends of the partitions that are to be made, with their names. The first one begins where `next`
-    /// begins.
+    table: PartitionedTable,
+    /// The ends of the partitions that are to be made, with the endings of their names. The first one begins
+    /// where `next` begins.
     ends: Vec<(String, String)>,
     /// The beginning of `next`.
     next_from: String,
-    /// The partitions whose rows are all too old, and the end of the last one.
+    /// The endings of the names of the partitions that are too old by their keys, and the end of the last
+    /// one.
     old: Vec<String>,
     old_end: String,
+    oldest: Timestamp,
 }
 
 impl Plan {
-    /// The plan for these partitions. Rows of `oldest` or before are too old.
+    /// The plan for these partitions of the table, for rows that are kept for so long.
     pub fn of(table: PartitionedTable, partitions: &[Partition], now: Timestamp, kept_ms: i64) -> Self {
-        let mut plan = Self::default();
+        let (mut ends, mut next_from) = (Vec::new(), String::new());
         let next = partitions.iter().find(|partition| partition.to.is_none());
         if let Some(from) = next.and_then(|next| next.from.clone()) {
-            plan.ends = ends(now, kept_ms).into_iter().filter(|(bound, _)| *bound > from).collect();
-            for (_, name) in &mut plan.ends {
-                *name = format!("{}{INFIX}until_{name}", table.name());
-            }
-            plan.next_from = from;
+            ends = needed_ends(table, now, kept_ms);
+            ends.retain(|(bound, _)| table.is_above(bound, &from));
+            next_from = from;
         }
-        let bound = id_bound(now.plus_ms(1 - kept_ms));
-        let is_old = |partition: &&Partition| partition.to.as_ref().is_some_and(|to| *to <= bound);
-        let old: Vec<_> = partitions.iter().filter(is_old).collect();
-        plan.old_end = old.iter().filter_map(|partition| partition.to.clone()).max().unwrap_or_default();
-        plan.old = old.into_iter().map(|partition| partition.name.clone()).collect();
-        plan
+        let oldest = now.plus_ms(-kept_ms);
+        let bound = table.bound(oldest.plus_ms(1));
+        let (mut old, mut old_end) = (Vec::new(), String::new());
+        for Partition { name, to, .. } in partitions {
+            let Some(to) = to.as_ref().filter(|to| !table.is_above(to, &bound)) else { continue };
+            old.extend(name.strip_prefix(table.name()).map(str::to_owned));
+            if old_end.is_empty() || table.is_above(to, &old_end) {
+                old_end.clone_from(to);
+            }
+        }
+        Self { table, ends, next_from, old, old_end, oldest }
     }
 
-    /// Whether there is nothing to do. `past` stays while it is empty and the only one that is old.
-    pub fn is_empty(&self, has_old_rows: bool) -> bool {
-        self.ends.is_empty() && !self.drops(has_old_rows)
+    /// Whether there is nothing to do. `past` stays while no row in it is too old and it is the only one that
+    /// is old.
+    pub fn is_empty(&self, contents: &Contents) -> bool {
+        self.ends.is_empty() && !self.drops(contents)
     }
 
-    /// The end of the partitions whose rows are all too old. Empty if there are none.
+    /// Whether there are partitions that are too old by their keys.
+    pub fn has_old(&self) -> bool {
+        !self.old.is_empty()
+    }
+
+    /// The end of the old partitions. Empty if there are none.
     pub fn old_end(&self) -> &str {
         &self.old_end
     }
 
-    /// The partitions whose rows are all too old.
-    pub fn old(&self) -> &[String] {
-        &self.old
+    /// Rows of this time or before are too old.
+    pub fn oldest(&self) -> Timestamp {
+        self.oldest
     }
 
-    fn drops(&self, has_old_rows: bool) -> bool {
-        match self.old.as_slice() {
-            [] => false,
-            [only] => has_old_rows || !only.ends_with(PAST),
-            _ => true,
-        }
+    /// Counts the rows of the old partitions that are needed longer.
+    pub fn count_needed(&self) -> Option<String> {
+        (!self.old.is_empty()).then(|| self.table.count_needed_before(&self.old_end, self.oldest)).flatten()
     }
 
-    /// The statements, for a table that is locked. `newest` is the newest id in `next`.
-    pub fn statements(
-        &self,
-        table: PartitionedTable,
-        newest: Option<&str>,
-        has_old_rows: bool,
-    ) -> (Vec<String>, PartitionUpkeep) {
+    /// The names of the old partitions.
+    pub fn old(&self) -> impl Iterator<Item = String> {
+        let endings = &self.old;
+        // What hangs on rows comes before them.
+        let names = self.table.names().iter().rev();
+        names.flat_map(move |name| endings.iter().map(move |ending| format!("{name}{ending}")))
+    }
+
+    fn drops(&self, contents: &Contents) -> bool {
+        contents.is_movable
+            && match self.old.as_slice() {
+                [] => false,
+                [only] => contents.has_expired || only != PAST,
+                _ => true,
+            }
+    }
+
+    /// The statements, for a table that is locked.
+    pub fn statements(&self, contents: &Contents) -> (Vec<String>, PartitionUpkeep) {
         let (mut statements, mut upkeep) = (Vec::new(), PartitionUpkeep::default());
-        let (name, next, past) = (table.name(), table.next(), table.past());
-        let taken = match newest {
-            None => Some(0),
-            Some(id) => self.ends.iter().position(|(bound, _)| bound.as_str() > id),
-        };
-        if let (Some(taken), false) = (taken, self.ends.is_empty()) {
-            let mut from = &self.next_from;
-            if newest.is_some() {
-                // The rows in `next` stay in their table, which becomes a partition with an end.
-                let (to, partition) = &self.ends[taken];
-                statements.extend([
-                    format!("ALTER TABLE {name} DETACH PARTITION {next}"),
-                    format!("ALTER TABLE {next} RENAME TO {partition}"),
-                    format!(
-                        "ALTER TABLE {name} ATTACH PARTITION {partition} {}",
-                        range(Some(from.as_str()), Some(to.as_str()))
-                    ),
-                ]);
-                from = to;
-                upkeep.made += 1;
-            } else {
-                statements.push(format!("DROP TABLE {next}"));
-            }
-            for (to, partition) in self.ends.iter().skip(upkeep.made + taken) {
-                let range = range(Some(from.as_str()), Some(to.as_str()));
-                statements.push(format!("CREATE TABLE {partition} PARTITION OF {name} {range}"));
-                from = to;
-                upkeep.made += 1;
-            }
-            let range = range(Some(from.as_str()), None);
-            statements.push(format!("CREATE TABLE {next} PARTITION OF {name} {range}"));
+        for name in self.table.names() {
+            upkeep.made = self.make(name, contents.newest.as_deref(), &mut statements);
         }
-        if self.drops(has_old_rows) {
-            statements.extend(self.old.iter().map(|partition| format!("DROP TABLE {partition}")));
-            let range = range(None, Some(&self.old_end));
-            statements.push(format!("CREATE TABLE {past} PARTITION OF {name} {range}"));
+        if self.drops(contents) {
+            self.drop_old(&mut statements);
             upkeep.dropped = self.old.len();
         }
         (statements, upkeep)
+    }
+
+    /// Makes the partitions that are needed, and gives their number.
+    fn make(&self, name: &str, newest: Option<&str>, statements: &mut Vec<String>) -> usize {
+        let is_above =
+            |(bound, _): &(String, String)| newest.is_some_and(|key| self.table.is_above(bound, key));
+        let taken = match newest {
+            None => Some(0),
+            Some(_) => self.ends.iter().position(is_above),
+        };
+        let (Some(taken), false) = (taken, self.ends.is_empty()) else { return 0 };
+        let (mut from, mut made) = (&self.next_from, 0);
+        if newest.is_some() {
+            // The rows in `next` stay in their table, which becomes a partition with an end.
+            let (to, ending) = &self.ends[taken];
+            let range = range(Some(from), Some(to));
+            statements.extend([
+                format!("ALTER TABLE {name} DETACH PARTITION {name}{NEXT}"),
+                format!("ALTER TABLE {name}{NEXT} RENAME TO {name}{ending}"),
+                format!("ALTER TABLE {name} ATTACH PARTITION {name}{ending} {range}"),
+            ]);
+            from = to;
+            made += 1;
+        } else {
+            statements.push(format!("DROP TABLE {name}{NEXT}"));
+        }
+        for (to, ending) in self.ends.iter().skip(made + taken) {
+            let range = range(Some(from), Some(to));
+            statements.push(format!("CREATE TABLE {name}{ending} PARTITION OF {name} {range}"));
+            from = to;
+            made += 1;
+        }
+        statements.push(format!("CREATE TABLE {name}{NEXT} PARTITION OF {name} {}", range(Some(from), None)));
+        made
+    }
+
+    /// Drops the old partitions. Rows that are needed longer are moved to `past`.
+    fn drop_old(&self, statements: &mut Vec<String>) {
+        let (table, end) = (self.table, &self.old_end);
+        let range = range(None, Some(end));
+        let dropped = self.old().map(|partition| format!("DROP TABLE {partition}"));
+        let Some(needed) = table.needed_longer() else {
+            statements.extend(dropped);
+            let name = table.name();
+            statements.push(format!("CREATE TABLE {name}{PAST} PARTITION OF {name} {range}"));
+            return;
+        };
+        let (owner, key, oldest) = (table.name(), table.key(), self.oldest.as_millis());
+        for name in table.names() {
+            let moved = if *name == owner {
+                format!("({needed} {oldest})")
+            } else {
+                format!("{key} IN (SELECT {key} FROM {owner}{MOVED})")
+            };
+            statements.extend([
+                format!("CREATE TABLE {name}{MOVED} (LIKE {name} INCLUDING DEFAULTS)"),
+                format!("INSERT INTO {name}{MOVED} SELECT * FROM {name} WHERE {key} < '{end}' AND {moved}"),
+            ]);
+        }
+        statements.extend(dropped);
+        for name in table.names() {
+            statements.extend([
+                format!("ALTER TABLE {name}{MOVED} RENAME TO {name}{PAST}"),
+                format!("ALTER TABLE {name} ATTACH PARTITION {name}{PAST} {range}"),
+            ]);
+        }
+        if table == PartitionedTable::Sessions {
+            // The changes of sessions are few, and have no partitions.
+            statements.push(format!(
+                "DELETE FROM session_changes WHERE session_key < '{end}'
+                 AND session_key NOT IN (SELECT session_key FROM sessions{PAST})"
+            ));
+        }
     }
 }
 
@@ -214,8 +386,9 @@ fn range(from: Option<&str>, to: Option<&str>) -> String {
     format!("FOR VALUES FROM ({}) TO ({})", bound(from, "MINVALUE"), bound(to, "MAXVALUE"))
 }
 
-/// The ends of the partitions that are needed from `now` on: bounds of ids, and the days.
-fn ends(now: Timestamp, kept_ms: i64) -> Vec<(String, String)> {
+/// The ends of the partitions that are needed from `now` on: bounds of keys, and endings of names with the
+/// day.
+fn needed_ends(table: PartitionedTable, now: Timestamp, kept_ms: i64) -> Vec<(String, String)> {
     let period_ms = (kept_ms / PARTITIONS / DAY_MS).max(1) * DAY_MS;
     let (mut ends, mut ms) = (Vec::new(), now.as_millis());
     let last_ms = ms + AHEAD_MS;
@@ -223,13 +396,9 @@ fn ends(now: Timestamp, kept_ms: i64) -> Vec<(String, String)> {
         ms = (ms.div_euclid(period_ms) + 1) * period_ms;
         let end = Timestamp::from_millis(ms);
         let day: String = end.rfc3339().chars().take(10).filter(|character| *character != '-').collect();
-        ends.push((id_bound(end), day));
+        ends.push((table.bound(end), format!("{INFIX}until_{day}")));
     }
     ends
-}
-
-fn id_bound(at: Timestamp) -> String {
-    MessageId::bound_at(at).as_str().to_owned()
 }
 
 #[cfg(test)]
@@ -244,7 +413,7 @@ mod tests {
     }
 
     fn bound(days: i64) -> String {
-        id_bound(Timestamp::from_millis((now().as_millis().div_euclid(DAY_MS) + days) * DAY_MS))
+        TABLE.bound(Timestamp::from_millis((now().as_millis().div_euclid(DAY_MS) + days) * DAY_MS))
     }
 
     fn partition(name: &str, from: Option<String>, to: Option<String>) -> Partition {
@@ -263,13 +432,17 @@ mod tests {
         assert_eq!(parent_of("chat_messages"), "chat_messages");
     }
 
+    fn contents(newest: Option<&str>, has_expired: bool) -> Contents {
+        Contents { newest: newest.map(str::to_owned), has_expired, is_movable: true }
+    }
+
     #[test]
     fn a_new_table_gets_the_days_ahead() {
         let partitions =
             [partition("past", None, Some("0".into())), partition("next", Some("0".into()), None)];
         let plan = Plan::of(TABLE, &partitions, now(), 7 * DAY_MS);
-        assert!(!plan.is_empty(false));
-        let (statements, upkeep) = plan.statements(TABLE, None, false);
+        assert!(!plan.is_empty(&contents(None, false)));
+        let (statements, upkeep) = plan.statements(&contents(None, false));
         assert_eq!(upkeep, PartitionUpkeep { made: 4, dropped: 0 });
         assert_eq!(statements[0], "DROP TABLE chat_messages__next");
         assert_eq!(
@@ -293,28 +466,32 @@ mod tests {
         let partitions = [partition("next", Some("0".into()), None)];
         let plan = Plan::of(TABLE, &partitions, now(), 7 * DAY_MS);
         let newest = format!("{}7abc", bound(1));
-        let (statements, upkeep) = plan.statements(TABLE, Some(&newest), false);
+        let (statements, upkeep) = plan.statements(&contents(Some(&newest), false));
         // The days until the newest row are one partition.
         assert_eq!(upkeep.made, 3, "{statements:#?}");
         assert_eq!(statements[1], "ALTER TABLE chat_messages__next RENAME TO chat_messages__until_20261128");
         assert!(statements[2].ends_with(&format!("FROM ('0') TO ('{}')", bound(2))), "{statements:#?}");
         // An id that is in the time of no partition stays where it is.
-        let (statements, upkeep) = plan.statements(TABLE, Some("m1"), false);
+        let (statements, upkeep) = plan.statements(&contents(Some("m1"), false));
         assert_eq!((statements, upkeep), (Vec::new(), PartitionUpkeep::default()));
     }
 
-    #[test]
-    fn what_is_old_is_dropped_and_nothing_is_left_out() {
-        let partitions = [
+    fn of_nine_days() -> [Partition; 5] {
+        [
             partition("past", None, Some(bound(-9))),
             partition("until_a", Some(bound(-9)), Some(bound(-8))),
             partition("until_b", Some(bound(-8)), Some(bound(-7))),
             partition("until_c", Some(bound(-7)), Some(bound(-6))),
             partition("next", Some(bound(4)), None),
-        ];
+        ]
+    }
+
+    #[test]
+    fn what_is_old_is_dropped_and_nothing_is_left_out() {
+        let partitions = of_nine_days();
         let plan = Plan::of(TABLE, &partitions, now(), 7 * DAY_MS);
         assert_eq!(plan.ends, []);
-        let (statements, upkeep) = plan.statements(TABLE, None, false);
+        let (statements, upkeep) = plan.statements(&contents(None, false));
         assert_eq!(upkeep, PartitionUpkeep { made: 0, dropped: 3 });
         assert_eq!(
             statements[3],
@@ -325,14 +502,48 @@ mod tests {
         );
         let after = [partition("past", None, Some(bound(-7))), partitions[3].clone(), partitions[4].clone()];
         let plan = Plan::of(TABLE, &after, now(), 7 * DAY_MS);
-        assert!(plan.is_empty(false), "it is empty now");
-        assert!(!plan.is_empty(true), "a copy has put rows into it");
+        assert!(plan.is_empty(&contents(None, false)), "it is empty now");
+        assert!(!plan.is_empty(&contents(None, true)), "a copy has put rows into it");
+    }
+
+    #[test]
+    fn sessions_that_are_needed_longer_are_moved_with_their_subscriptions_unless_they_are_many() {
+        let sessions = PartitionedTable::Sessions;
+        let partitions = of_nine_days().map(|partition| Partition {
+            name: partition.name.replace("chat_messages", "sessions"),
+            ..partition
+        });
+        let plan = Plan::of(sessions, &partitions, now(), 7 * DAY_MS);
+        let (statements, upkeep) = plan.statements(&contents(None, true));
+        assert_eq!(upkeep.dropped, 3);
+        let begins = |text: &str| statements.iter().position(|sql| sql.starts_with(text));
+        let moved = begins("INSERT INTO sessions__moved SELECT * FROM sessions WHERE session_key < '");
+        let with_them = begins("INSERT INTO session_subscriptions__moved ");
+        let dropped = begins("DROP TABLE session_subscriptions__until_a");
+        let after = begins("DROP TABLE sessions__until_a");
+        let attached =
+            begins("ALTER TABLE sessions ATTACH PARTITION sessions__past FOR VALUES FROM (MINVALUE)");
+        let order = [moved, with_them, dropped, after, attached];
+        assert!(order.is_sorted() && order.iter().all(Option::is_some), "{order:?} {statements:#?}");
+        let many = Contents { is_movable: false, ..contents(None, true) };
+        assert_eq!(plan.statements(&many), (Vec::new(), PartitionUpkeep::default()));
+    }
+
+    #[test]
+    fn times_are_ordered_as_numbers() {
+        let partitions = [
+            partition("past", None, Some("1".into())),
+            partition("until_a", Some("1".into()), Some("900".into())),
+            partition("next", Some("900".into()), None),
+        ];
+        let plan = Plan::of(PartitionedTable::ClaimChanges, &partitions, now(), 7 * DAY_MS);
+        assert_eq!((plan.old_end(), plan.ends.len()), ("900", 4));
     }
 
     #[test]
     fn a_long_time_has_few_partitions() {
-        let ends = ends(now(), 400 * DAY_MS);
+        let ends = needed_ends(TABLE, now(), 400 * DAY_MS);
         assert_eq!(ends.len(), 1, "{ends:?}");
-        assert_eq!(super::ends(now(), DAY_MS).len(), 4);
+        assert_eq!(needed_ends(TABLE, now(), DAY_MS).len(), 4);
     }
 }

@@ -186,6 +186,10 @@ impl Service {
         match sweep {
             Sweep::ChatMessages => self.keep_partitions(PartitionedTable::ChatMessages).await,
             Sweep::Donations => self.keep_partitions(PartitionedTable::Donations).await,
+            Sweep::Sessions => self.keep_partitions(PartitionedTable::Sessions).await,
+            Sweep::WebhookDeliveries => self.keep_partitions(PartitionedTable::WebhookDeliveries).await,
+            Sweep::ClaimChanges => self.keep_partitions(PartitionedTable::ClaimChanges).await,
+            Sweep::ApplicationUsage => self.keep_partitions(PartitionedTable::ApplicationUsage).await,
             _ => false,
         }
     }

@@ -7,9 +7,9 @@ use store::PartitionedTable;
 
 use crate::{Error, Service};
 
-/// The longest time that chat messages or donations can wait for the upkeep beside a running service.
+/// The longest time that statements can wait for the upkeep of their table beside a running service.
 const LONGEST: Duration = Duration::from_secs(10);
-/// The same before this node serves. The first start on a database that was copied reads its messages.
+/// The same before this node serves. The first start on a database that was copied reads its rows.
 const LONGEST_AT_START: Duration = Duration::from_secs(600);
 
 impl Service {
@@ -40,6 +40,10 @@ impl Service {
         let of = match table {
             PartitionedTable::ChatMessages => Retained::ChatMessages,
             PartitionedTable::Donations => Retained::Donations,
+            PartitionedTable::Sessions => Retained::EndedSessions,
+            PartitionedTable::WebhookDeliveries => Retained::WebhookMessages,
+            PartitionedTable::ClaimChanges => Retained::ClaimChanges,
+            PartitionedTable::ApplicationUsage => Retained::ApplicationRequests,
         };
         let kept_ms = self.retention().kept_ms(of);
         let upkeep = self.0.store.keep_partitions(table, self.now(), kept_ms, longest).await?;

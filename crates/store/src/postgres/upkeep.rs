@@ -9,7 +9,7 @@ use tokio_postgres::{Client, Error};
 use super::Postgres;
 use super::connection::failure;
 use super::connector::{Endpoint, connect};
-use crate::partitions::{Partition, PartitionUpkeep, PartitionedTable, Plan};
+use crate::partitions::{Contents, MOVED_ROWS_MAX, Partition, PartitionUpkeep, PartitionedTable, Plan};
 use crate::{Row, StoreError, Tx, params};
 
 const LIST: &str = "
@@ -23,8 +23,8 @@ const TRY_TURN: &str = "SELECT pg_try_advisory_lock(hashtextextended('partitions
 /// How long the statements of others can wait for the upkeep to get the table. A long transaction that reads
 /// the table, such as a backup, makes the upkeep try again later.
 const TABLE_LOCK_MS: u128 = 250;
-/// How long the upkeep waits for an old partition, which no request reads. The server's own vacuum gives it
-/// up after a second.
+/// How long the upkeep waits for an old partition that no request reads. The server's own vacuum gives it up
+/// after a second.
 const OLD_LOCK_MS: u128 = 2_000;
 
 impl Postgres {
@@ -42,8 +42,9 @@ impl Postgres {
                 let partitions = rows.iter().map(partition).collect::<Result<Vec<_>, StoreError>>()?;
                 let partitions: Vec<_> = partitions.into_iter().flatten().collect();
                 let plan = Plan::of(table, &partitions, now, kept_ms);
-                let has_old_rows = tx.query_opt(table.row_before(), params![plan.old_end()]).await?.is_some();
-                Ok::<_, StoreError>(plan.is_empty(has_old_rows))
+                let old = params![plan.old_end(), plan.oldest()];
+                let has_expired = plan.has_old() && tx.query_opt(table.expired(), old).await?.is_some();
+                Ok::<_, StoreError>(plan.is_empty(&Contents { newest: None, has_expired, is_movable: true }))
             })
             .await?;
         if is_kept {
@@ -70,23 +71,28 @@ async fn keep(
         return Ok(PartitionUpkeep::default());
     }
     let plan = Plan::of(table, &list(client, table).await?, now, kept_ms);
-    if statements(client, table, &plan).await?.0.is_empty() {
+    let found = contents(client, table, &plan).await?;
+    if !found.is_movable {
+        tracing::warn!(table = table.name(), "old partitions stay: too many of their rows are still needed");
+    }
+    if plan.statements(&found).0.is_empty() {
         return Ok(PartitionUpkeep::default());
     }
+    let old_lock_ms = if table.old_ones_are_read() { TABLE_LOCK_MS } else { OLD_LOCK_MS };
     let begin = format!(
-        "BEGIN READ WRITE; SET LOCAL statement_timeout = {}; SET LOCAL lock_timeout = {OLD_LOCK_MS}",
+        "BEGIN READ WRITE; SET LOCAL statement_timeout = {}; SET LOCAL lock_timeout = {old_lock_ms}",
         longest.as_millis()
     );
     client.batch_execute(&begin).await?;
     for old in plan.old() {
         client.batch_execute(&format!("LOCK TABLE {old}")).await?;
     }
-    let name = table.name();
-    client
-        .batch_execute(&format!("SET LOCAL lock_timeout = {TABLE_LOCK_MS}; LOCK TABLE ONLY {name}"))
-        .await?;
+    client.batch_execute(&format!("SET LOCAL lock_timeout = {TABLE_LOCK_MS}")).await?;
+    for name in table.names() {
+        client.batch_execute(&format!("LOCK TABLE ONLY {name}")).await?;
+    }
     // Rows may have come.
-    let (statements, upkeep) = statements(client, table, &plan).await?;
+    let (statements, upkeep) = plan.statements(&contents(client, table, &plan).await?);
     for statement in statements {
         client.batch_execute(&statement).await?;
     }
@@ -101,13 +107,14 @@ async fn list(client: &Client, table: PartitionedTable) -> Result<Vec<Partition>
     Ok(partitions.into_iter().flatten().collect())
 }
 
-/// The statements of the plan, for the rows that are there.
-async fn statements(
-    client: &Client,
-    table: PartitionedTable,
-    plan: &Plan,
-) -> Result<(Vec<String>, PartitionUpkeep), Error> {
-    let newest: Option<String> = client.query_one(&table.newest_of_next(), &[]).await?.try_get(0)?;
-    let has_old_rows = client.query_opt(table.row_before(), &[&plan.old_end()]).await?.is_some();
-    Ok(plan.statements(table, newest.as_deref(), has_old_rows))
+/// What the partitions hold.
+async fn contents(client: &Client, table: PartitionedTable, plan: &Plan) -> Result<Contents, Error> {
+    let newest = client.query_one(&table.newest_of_next(), &[]).await?.try_get(0)?;
+    let has_expired = plan.has_old()
+        && client.query_opt(table.expired(), &[&plan.old_end(), &plan.oldest().as_millis()]).await?.is_some();
+    let is_movable = match plan.count_needed() {
+        Some(count) => client.query_one(&count, &[]).await?.try_get::<_, i64>(0)? <= MOVED_ROWS_MAX,
+        None => true,
+    };
+    Ok(Contents { newest, has_expired, is_movable })
 }

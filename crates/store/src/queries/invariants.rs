@@ -6,7 +6,8 @@
 
 use domain::Timestamp;
 use domain::limits::{
-    CLIENT_SESSIONS_MAX, SUBSCRIPTIONS_PER_SESSION_MAX, USER_SESSIONS_MAX, WEBHOOK_DELIVERIES_KEPT_MS,
+    CLIENT_SESSIONS_MAX, DISCONNECTED_SESSION_VISIBLE_MS, SUBSCRIPTIONS_PER_SESSION_MAX, USER_SESSIONS_MAX,
+    WEBHOOK_DELIVERIES_KEPT_MS,
 };
 
 /// The most contradictions that are named.
@@ -33,7 +34,8 @@ pub fn invariants(now: Timestamp) -> Vec<Invariant> {
     let overdue = now.plus_ms(-OVERDUE_MS).as_millis();
     // Every retention keeps a message for this time at least.
     let kept = now.plus_ms(-WEBHOOK_DELIVERIES_KEPT_MS).as_millis();
-    [lists(), credentials(overdue), sessions(overdue), drops(kept), lives(), events(overdue)].concat()
+    let listed = now.plus_ms(-DISCONNECTED_SESSION_VISIBLE_MS).as_millis();
+    [lists(), credentials(overdue), sessions(overdue, listed), drops(kept), lives(), events(overdue)].concat()
 }
 
 fn invariant(name: &'static str, sentence: &'static str, mend: &'static str, sql: &str) -> Invariant {
@@ -96,7 +98,7 @@ fn credentials(overdue: i64) -> Vec<Invariant> {
 /// Time of a sweep over many rows, in milliseconds.
 const SWEPT_WITHIN_MS: i64 = 24 * 60 * 60 * 1_000;
 
-fn sessions(overdue: i64) -> Vec<Invariant> {
+fn sessions(overdue: i64, listed: i64) -> Vec<Invariant> {
     vec![
         invariant(
             "session-nodes",
@@ -118,6 +120,27 @@ fn sessions(overdue: i64) -> Vec<Invariant> {
                  ) c WHERE connected > CASE WHEN channel_id IS NULL
                      THEN {CLIENT_SESSIONS_MAX} ELSE {USER_SESSIONS_MAX} END"
             ),
+        ),
+        invariant(
+            "session-ordinals",
+            "The sessions of each list that connected within 90 days are numbered without gaps.",
+            "Pages of the list skip or repeat sessions until they are 90 days old: report this as a bug",
+            &format!(
+                "SELECT l.client_id || ' ' || l.user_id FROM (
+                     SELECT client_id, COALESCE(channel_id, '') AS user_id, MIN(ordinal) AS first, MAX(ordinal) AS last
+                     FROM sessions WHERE connected_at > {listed} GROUP BY client_id, COALESCE(channel_id, '')
+                 ) l WHERE l.last - l.first + 1 <> (
+                     SELECT COUNT(DISTINCT s.ordinal) FROM sessions s
+                     WHERE s.client_id = l.client_id AND COALESCE(s.channel_id, '') = l.user_id
+                       AND s.ordinal >= l.first)"
+            ),
+        ),
+        invariant(
+            "session-rows",
+            "Each subscription belongs to a session.",
+            "Nothing receives it: report this as a bug, with the session's key",
+            "SELECT DISTINCT session_key FROM session_subscriptions b
+             WHERE NOT EXISTS (SELECT 1 FROM sessions s WHERE s.session_key = b.session_key)",
         ),
         invariant(
             "subscription-limits",
@@ -174,6 +197,14 @@ fn drops(kept: i64) -> Vec<Invariant> {
                AND NOT EXISTS (
                  SELECT 1 FROM webhook_deliveries d WHERE d.webhook_id = w.webhook_id AND d.claim_id = c.claim_id)"
             ),
+        ),
+        invariant(
+            "attempt-messages",
+            "Each recorded attempt belongs to a message.",
+            "Nothing is lost: report this as a bug, with the message's id",
+            "SELECT DISTINCT message_id FROM webhook_attempts a WHERE NOT EXISTS (
+                 SELECT 1 FROM webhook_deliveries d
+                 WHERE d.webhook_id = a.webhook_id AND d.message_id = a.message_id)",
         ),
         invariant(
             "delivery-attempts",

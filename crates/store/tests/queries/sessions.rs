@@ -126,29 +126,30 @@ fn line(listing: &SessionListing) -> (&str, Vec<(EventType, &str)>) {
 async fn a_list_is_the_owners_own_newest_first_with_subscriptions_in_the_order_they_were_made() {
     in_seeded(async move |tx: &mut Tx| {
         for (key, owner, connected, ended) in [
-            // Keys grow with time.
-            ("s1", of_client("app"), 10, None),
-            ("s2", of_client("app"), 20, Some(50)),
-            ("s3", of_client("app"), 20, Some(51)),
-            ("s0", of_client("app"), 5, None),
-            ("s5", of_client("other"), 30, None),
-            ("s6", of_user("app", "a"), 30, None),
-            ("s7", of_user("app", "b"), 30, None),
-            ("s8", of_user("other", "a"), 30, None),
+            // A key begins with its time.
+            ("000000000005", of_client("app"), 5, None),
+            ("00000000000a", of_client("app"), 10, None),
+            ("000000000014", of_client("app"), 20, Some(50)),
+            ("000000000014+", of_client("app"), 20, Some(51)),
+            ("00000000001e", of_client("other"), 30, None),
+            ("00000000001e+a", of_user("app", "a"), 30, None),
+            ("00000000001e+b", of_user("app", "b"), 30, None),
+            ("00000000001e+c", of_user("other", "a"), 30, None),
         ] {
             tx.insert_session(&session(key), &owner, None, &node("n"), at(connected)).await?;
             if let Some(ended) = ended {
                 tx.disconnect_session(&session(key), at(ended), "client_goodbye").await?;
             }
         }
-        subscribe(tx, "s1", EventType::Subscription, "a", 1).await?;
-        subscribe(tx, "s1", EventType::Chat, "b", 2).await?;
-        subscribe(tx, "s1", EventType::Chat, "a", 2).await?;
-        subscribe(tx, "s3", EventType::Chat, "a", 1).await?;
+        subscribe(tx, "00000000000a", EventType::Subscription, "a", 1).await?;
+        subscribe(tx, "00000000000a", EventType::Chat, "b", 2).await?;
+        subscribe(tx, "00000000000a", EventType::Chat, "a", 2).await?;
+        subscribe(tx, "000000000014+", EventType::Chat, "a", 1).await?;
 
         const CHAT: EventType = EventType::Chat;
-        let s1 = ("s1", vec![(EventType::Subscription, "a"), (CHAT, "a"), (CHAT, "b")]);
-        let (s0, s2, s3) = (("s0", vec![]), ("s2", vec![]), ("s3", vec![(CHAT, "a")]));
+        let s1 = ("00000000000a", vec![(EventType::Subscription, "a"), (CHAT, "a"), (CHAT, "b")]);
+        let (s0, s2) = (("000000000005", vec![]), ("000000000014", vec![]));
+        let s3 = ("000000000014+", vec![(CHAT, "a")]);
         let whole = |ended_after| (ended_after, Page { size: 50, page: 0 });
         let of = of_client;
         for (owner, (ended_after, page), expected) in [
@@ -159,7 +160,7 @@ async fn a_list_is_the_owners_own_newest_first_with_subscriptions_in_the_order_t
             (of("app"), (49, Page { size: 3, page: 1 }), vec![s0]),
             (of("app"), (49, Page { size: 3, page: 2 }), vec![]),
             (of("app"), (49, Page { size: 50, page: PAGE_MAX }), vec![]),
-            (of_user("app", "a"), whole(0), vec![("s6", vec![])]),
+            (of_user("app", "a"), whole(0), vec![("00000000001e+a", vec![])]),
             (of_user("app", "c"), whole(0), vec![]),
         ] {
             let listed = tx.sessions_of(&owner, at(ended_after), page).await?;

@@ -1,6 +1,7 @@
 //! Session URLs and sessions.
 
 use std::collections::HashMap;
+use std::ops::RangeInclusive;
 use std::sync::LazyLock;
 
 use domain::event::EventType;
@@ -48,9 +49,18 @@ static COUNTS_CONNECTED: LazyLock<BatchedStatement<1>> = LazyLock::new(|| {
     })
 });
 
+/// Numbers the session in its list, under the lock of its owner.
 const INSERT_SESSION: &str = "
-    INSERT INTO sessions (session_key, counted_as, client_id, channel_id, node_id, version, connected_at, secret_id)
-    VALUES ($1, $2, $3, $4, $5, 0, $6, $7)";
+    INSERT INTO sessions (session_key, counted_as, client_id, channel_id, node_id, version, connected_at, secret_id,
+        ordinal, oldest_connected)
+    SELECT CAST($1 AS TEXT), CAST($2 AS TEXT), CAST($3 AS TEXT), CAST($4 AS TEXT), CAST($5 AS TEXT), 0,
+        CAST($6 AS BIGINT), CAST($7 AS TEXT), n.ordinal, COALESCE((
+            SELECT MIN(s.ordinal) FROM sessions s
+            WHERE s.counted_as = $2 AND s.client_id = $3 AND s.disconnected_at IS NULL), n.ordinal)
+    FROM (
+        SELECT COALESCE(MAX(ordinal), 0) + 1 AS ordinal FROM sessions
+        WHERE client_id = $3 AND COALESCE(channel_id, '') = COALESCE(CAST($4 AS TEXT), '')
+    ) n";
 
 const DISCONNECT: &str = "
     UPDATE sessions SET disconnected_at = $2, close_reason = $3 WHERE session_key = $1 AND disconnected_at IS NULL";
@@ -89,39 +99,64 @@ const CLOSED: &str =
 /// `sessions_of_application`.
 pub(super) const IS_USERS: &str = "(CASE WHEN channel_id IS NULL THEN 0 ELSE 1 END)";
 
-/// A page of sessions with their subscriptions, newest first: a key begins with its time.
-macro_rules! list_sql {
+/// The first and the last ordinal of a list. Each is a statement of its own, because SQLite finds only one of
+/// them in an index.
+const ENDS_OF_LIST: &str = "
+    SELECT (SELECT MIN(ordinal) FROM sessions WHERE client_id = $1 AND COALESCE(channel_id, '') = $2),
+        (SELECT MAX(ordinal) FROM sessions WHERE client_id = $1 AND COALESCE(channel_id, '') = $2)";
+
+/// The last session of a list whose key is below `$3`.
+macro_rules! last_below_sql {
     ($($whose:expr),+) => {
         sql!(
-            "SELECT ",
-            SessionListing::COLUMNS,
-            ", ",
-            JoinedSubscription::COLUMNS,
-            " FROM (
-                 SELECT session_key, connected_at, disconnected_at FROM sessions
-                 WHERE client_id = $1 AND ",
+            "SELECT ordinal, oldest_connected FROM sessions WHERE ",
             $($whose),+,
-            " AND (disconnected_at IS NULL OR disconnected_at > $3)
-                 ORDER BY session_key DESC LIMIT $4 OFFSET $5
-             ) p
-             LEFT JOIN session_subscriptions s ON s.session_key = p.session_key
-             ORDER BY p.session_key DESC, s.created_at, s.event_type, s.channel_id"
+            " AND session_key < $3 ORDER BY session_key DESC LIMIT 1"
         )
     };
 }
-const LIST_OF_USER: &str = list_sql!("channel_id = $2");
-const LIST_OF_CLIENT: &str = list_sql!(IS_USERS, " = 0 AND CAST($2 AS TEXT) IS NULL");
+/// A user has few sessions of other applications.
+const LAST_OF_USER: &str = last_below_sql!("channel_id = $2 AND client_id = $1");
+const LAST_OF_CLIENT: &str =
+    last_below_sql!("client_id = $1 AND CAST($2 AS TEXT) = '' AND ", IS_USERS, " = 0");
 
-/// The number of sessions in the lists. A user's sessions are found by the user, who has few sessions of all
-/// applications.
-const COUNT_OF_USER: &str = "
-    SELECT COUNT(*) FILTER (WHERE client_id = $1) FROM sessions
-    WHERE channel_id = $2 AND (disconnected_at IS NULL OR disconnected_at > $3)";
-const COUNT_OF_CLIENT: &str = sql!(
-    "SELECT COUNT(*) FROM sessions WHERE client_id = $1 AND ",
-    IS_USERS,
-    " = 0 AND CAST($2 AS TEXT) IS NULL AND (disconnected_at IS NULL OR disconnected_at > $3)"
+/// The sessions of a list from one ordinal to another that are connected or ended after `$3`, with their
+/// subscriptions, newest first. They are fewer than the limit, a constant, so that PostgreSQL looks up the
+/// subscriptions of each.
+const LISTED: &str = sql!(
+    "SELECT ",
+    SessionListing::COLUMNS,
+    ", ",
+    JoinedSubscription::COLUMNS,
+    " FROM (
+         SELECT session_key, connected_at, disconnected_at, ordinal FROM sessions
+         WHERE client_id = $1 AND COALESCE(channel_id, '') = $2 AND ordinal >= $4 AND ordinal <= $5
+         AND (disconnected_at IS NULL OR disconnected_at > $3)
+         ORDER BY ordinal DESC LIMIT 100
+     ) p
+     LEFT JOIN session_subscriptions s ON s.session_key = p.session_key
+     ORDER BY p.ordinal DESC, s.created_at, s.event_type, s.channel_id"
 );
+
+/// The sessions of an owner by their ordinals (`docs/adr/0004-deep-pages.md`).
+///
+/// A session that connected after a time has not ended before it. So all those sessions are listed, and their
+/// ordinals have no gaps: a place in the list is an ordinal. Of the sessions before them, those are listed
+/// that were connected at that time. The last one of these sessions says from which ordinal on they are.
+#[derive(Debug)]
+struct SessionList {
+    /// The ordinal of the newest session.
+    newest: i64,
+    /// The ordinals of the sessions before the recent ones, from the oldest that may be listed on.
+    before: RangeInclusive<i64>,
+}
+
+impl SessionList {
+    /// The number of recent sessions.
+    fn recent(&self) -> i64 {
+        (self.newest - self.before.end()).max(0)
+    }
+}
 
 /// The owner of a session URL, and what the URL was issued for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -292,21 +327,69 @@ impl Tx {
         owner: &SessionOwner,
         ended_after: Timestamp,
     ) -> Result<i64, StoreError> {
-        let sql = if owner.channel_id().is_some() { COUNT_OF_USER } else { COUNT_OF_CLIENT };
-        self.fetch_one(sql, params![owner.client_id(), owner.channel_id(), ended_after]).await
+        let list = self.session_list(owner, ended_after).await?;
+        let long = self.listed_sessions(owner, ended_after, &list.before).await?;
+        Ok(list.recent() + long.len() as i64)
     }
 
     /// One page of an owner's sessions, newest first: those connected, and those that ended after
-    /// `ended_after`.
+    /// `ended_after`. Every page costs the same.
     pub async fn sessions_of(
         &mut self,
         owner: &SessionOwner,
         ended_after: Timestamp,
         page: Page,
     ) -> Result<Vec<SessionListing>, StoreError> {
-        let sql = if owner.channel_id().is_some() { LIST_OF_USER } else { LIST_OF_CLIENT };
-        let params = params![owner.client_id(), owner.channel_id(), ended_after, page.size, page.offset()];
-        let rows: Vec<(SessionListing, _)> = self.fetch_all(sql, params).await?;
+        let list = self.session_list(owner, ended_after).await?;
+        let (recent, from) = (list.recent(), page.offset());
+        let mut sessions = Vec::new();
+        if from < recent {
+            let newest = list.newest - from;
+            let oldest = (newest - page.size + 1).max(list.newest - recent + 1);
+            sessions = self.listed_sessions(owner, ended_after, &(oldest..=newest)).await?;
+        }
+        let left = from + page.size - recent;
+        if left > 0 {
+            let long = self.listed_sessions(owner, ended_after, &list.before).await?.into_iter();
+            let passed = usize::try_from(from - recent).unwrap_or_default();
+            let left = usize::try_from(left.min(page.size)).unwrap_or_default();
+            sessions.extend(long.skip(passed).take(left));
+        }
+        Ok(sessions)
+    }
+
+    /// Finds where the sessions of a list that connected after `ended_after` begin.
+    async fn session_list(
+        &mut self,
+        owner: &SessionOwner,
+        ended_after: Timestamp,
+    ) -> Result<SessionList, StoreError> {
+        let user = owner.channel_id().map_or("", ChannelId::as_str);
+        let ends = params![owner.client_id(), user];
+        let (first, newest): (Option<i64>, Option<i64>) = self.fetch_one(ENDS_OF_LIST, ends).await?;
+        let (Some(first), Some(newest)) = (first, newest) else {
+            return Ok(SessionList { newest: 0, before: 0..=0 });
+        };
+        let sql = if owner.channel_id().is_some() { LAST_OF_USER } else { LAST_OF_CLIENT };
+        let bound = SessionKey::bound_at(ended_after.plus_ms(1));
+        let last: Option<(i64, i64)> =
+            self.fetch_optional(sql, params![owner.client_id(), user, &bound]).await?;
+        let (last, oldest_connected) = last.unwrap_or((first - 1, first));
+        Ok(SessionList { newest, before: oldest_connected.max(first)..=last })
+    }
+
+    async fn listed_sessions(
+        &mut self,
+        owner: &SessionOwner,
+        ended_after: Timestamp,
+        ordinals: &RangeInclusive<i64>,
+    ) -> Result<Vec<SessionListing>, StoreError> {
+        if ordinals.is_empty() {
+            return Ok(Vec::new());
+        }
+        let user = owner.channel_id().map_or("", ChannelId::as_str);
+        let params = params![owner.client_id(), user, ended_after, *ordinals.start(), *ordinals.end()];
+        let rows: Vec<(SessionListing, _)> = self.fetch_all(LISTED, params).await?;
         Ok(with_subscriptions(rows, |session| &session.session_key, |session| &mut session.subscribed_events))
     }
 }
@@ -342,24 +425,34 @@ pub(super) fn session_owner((client_id, channel_id): (ClientId, Option<ChannelId
 
 #[cfg(test)]
 mod tests {
+    use domain::limits::{CLIENT_SESSIONS_MAX, SESSION_LIST_SIZE_MAX};
+
     use super::*;
     use crate::queries::plan::sqlite_plan;
 
-    /// Only the owner's sessions are read, and a page is read in the order of its index.
     #[test]
-    fn sqlite_finds_a_list_in_the_index_of_its_owner() {
-        let by_client = "USING INDEX sessions_of_application (client_id=? AND <expr>=?)";
-        let by_user = "USING INDEX sessions_of_channel (channel_id=?)";
-        for (list, count, by) in
-            [(LIST_OF_CLIENT, COUNT_OF_CLIENT, by_client), (LIST_OF_USER, COUNT_OF_USER, by_user)]
-        {
-            for sql in [list, count] {
-                let plan = sqlite_plan(sql);
-                let searched: Vec<_> = plan.iter().filter(|step| step.contains("SEARCH sessions")).collect();
-                assert!(searched.len() == 1 && searched[0].ends_with(by), "{plan:#?}");
-                // Only the subscriptions of one session are put in order.
-                assert!(!plan.contains(&"USE TEMP B-TREE FOR ORDER BY".to_owned()), "{plan:#?}");
-            }
+    fn a_page_is_smaller_than_the_limit_of_its_statement() {
+        assert!(LISTED.contains("LIMIT 100\n") && SESSION_LIST_SIZE_MAX < 100 && CLIENT_SESSIONS_MAX < 100);
+    }
+
+    /// No statement of a list walks over the sessions before its place.
+    #[test]
+    fn sqlite_finds_a_place_in_a_list_by_its_index() {
+        let by_list = "sessions_of_list (client_id=? AND <expr>=?";
+        for (sql, by) in [
+            (INSERT_SESSION, "sessions_of_list (client_id=? AND <expr>=?)".to_owned()),
+            (LISTED, format!("{by_list} AND ordinal>? AND ordinal<?)")),
+            (
+                LAST_OF_CLIENT,
+                "sessions_of_application (client_id=? AND <expr>=? AND session_key<?)".to_owned(),
+            ),
+            (LAST_OF_USER, "sessions_of_channel (channel_id=? AND session_key<?)".to_owned()),
+        ] {
+            let plan = sqlite_plan(sql);
+            assert!(plan.iter().any(|step| step.ends_with(&by)), "{plan:#?}");
+            assert!(!plan.iter().any(|step| step.contains("SCAN sessions")), "{plan:#?}");
+            // Only the subscriptions of one session are put in order.
+            assert!(!plan.contains(&"USE TEMP B-TREE FOR ORDER BY".to_owned()), "{plan:#?}");
         }
     }
 }

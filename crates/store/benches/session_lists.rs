@@ -1,0 +1,154 @@
+//! Pages of a list of 300,000 sessions, on SQLite and, if `STAGEDOOR_TEST_DATABASE_URL` is set, on PostgreSQL
+//! with its partitions: the first page, deep ones and the total, against `OFFSET` and `COUNT` over the same
+//! rows; and what a connect costs.
+//!
+//!     cargo bench -p store --bench session_lists
+#![allow(clippy::disallowed_methods, reason = "a bench measures real time")]
+
+use std::time::{Duration, Instant};
+
+use domain::limits::{DAY_MS, DISCONNECTED_SESSION_VISIBLE_MS};
+use domain::session::SessionOwner;
+use domain::{ClientId, NodeId, SessionKey, Timestamp};
+use store::queries::Page;
+use store::testing::{self, Fresh};
+use store::{Options, PartitionedTable, SendAsyncFnOnce, Store, StoreError, Tx, params};
+
+/// Sessions of 90 days, and those of nine days before, which PostgreSQL has for so much longer.
+const LISTED: i64 = 300_000;
+const OLDER: i64 = 30_000;
+const EVERY_MS: i64 = DISCONNECTED_SESSION_VISIBLE_MS / LISTED;
+const LASTS_MS: i64 = 3 * EVERY_MS;
+const CHUNK: i64 = 1_000;
+const SIZE: i64 = 50;
+const ROUNDS: usize = 200;
+const NOW_MS: i64 = 1_795_665_600_000;
+
+/// What pages and their total are without ordinals.
+const BY_OFFSET: &str = "
+    SELECT p.session_key, p.connected_at, p.disconnected_at, s.event_type, s.channel_id FROM (
+        SELECT session_key, connected_at, disconnected_at FROM sessions
+        WHERE client_id = 'app' AND (CASE WHEN channel_id IS NULL THEN 0 ELSE 1 END) = 0
+        AND (disconnected_at IS NULL OR disconnected_at > $1)
+        ORDER BY session_key DESC LIMIT $2 OFFSET $3
+    ) p LEFT JOIN session_subscriptions s ON s.session_key = p.session_key
+    ORDER BY p.session_key DESC, s.created_at, s.event_type, s.channel_id";
+const BY_COUNT: &str = "
+    SELECT COUNT(*) FROM sessions WHERE client_id = 'app' AND (CASE WHEN channel_id IS NULL THEN 0 ELSE 1 END) = 0
+    AND (disconnected_at IS NULL OR disconnected_at > $1)";
+
+#[tokio::main]
+async fn main() {
+    measure(testing::sqlite()).await;
+    if std::env::var(testing::DATABASE_URL).is_ok() {
+        measure(testing::postgres().await).await;
+    }
+}
+
+async fn measure(engine: Fresh) {
+    let name = engine.name();
+    let store = engine.open(Options::default()).await;
+    let oldest = now(-LISTED - OLDER);
+    // As the upkeep of 99 days has made them.
+    for day in 0..100 {
+        let then = oldest.plus_ms(day * DAY_MS);
+        let kept_ms = DISCONNECTED_SESSION_VISIBLE_MS;
+        let kept =
+            store.keep_partitions(PartitionedTable::Sessions, then, kept_ms, Duration::from_secs(10)).await;
+        kept.expect("nobody else uses it");
+    }
+    let begun = Instant::now();
+    fill(&store).await;
+    println!("{name}: a connect and an end, {:?}", begun.elapsed() / (LISTED + OLDER) as u32);
+    const SUBSCRIPTIONS: &str = "
+        INSERT INTO session_subscriptions (session_key, event_type, channel_id, client_id, family, created_at)
+        SELECT session_key, 'CHAT', 'a', 'app', 'f', 1 FROM sessions";
+    run(&store, async move |tx: &mut Tx| tx.execute(SUBSCRIPTIONS, &[]).await.map(drop)).await;
+    if let Some(url) = engine.url() {
+        vacuum(&url).await;
+    }
+    let after = now(0).plus_ms(-DISCONNECTED_SESSION_VISIBLE_MS);
+    for page in [0, LISTED / SIZE / 2, LISTED / SIZE - 1, LISTED / SIZE, i64::from(i32::MAX)] {
+        let page = Page { size: SIZE, page };
+        let by_ordinal = sample(&store, async move |tx: &mut Tx| {
+            tx.sessions_of(&owner(), after, page).await.map(|found| found.len())
+        });
+        let by_offset = sample(&store, async move |tx: &mut Tx| {
+            tx.query(BY_OFFSET, params![after, page.size, page.offset()]).await.map(|found| found.len())
+        });
+        println!("{name}: page {}: {}; by OFFSET {}", page.page, by_ordinal.await, by_offset.await);
+    }
+    let total = sample(&store, async move |tx: &mut Tx| {
+        tx.count_sessions_of(&owner(), after).await.map(|count| count as usize)
+    });
+    let by_count = sample(&store, async move |tx: &mut Tx| {
+        tx.query(BY_COUNT, params![after])
+            .await?
+            .first()
+            .map_or(Ok(0), |row| row.get::<i64>(0))
+            .map(|count| count as usize)
+    });
+    println!("{name}: total: {}; by COUNT {}", total.await, by_count.await);
+    store.close().await;
+    engine.remove().await;
+}
+
+fn owner() -> SessionOwner {
+    SessionOwner::Client { client_id: ClientId::stored("app".to_owned()) }
+}
+
+/// The time at which this many sessions have come since 0.
+fn now(sessions: i64) -> Timestamp {
+    Timestamp::from_millis(NOW_MS + sessions * EVERY_MS)
+}
+
+async fn fill(store: &Store) {
+    const APPLICATION: &str =
+        "INSERT INTO applications (client_id, name, scopes, created_at) VALUES ('app', 'app', 0, 0)";
+    run(store, async move |tx: &mut Tx| tx.execute(APPLICATION, &[]).await.map(drop)).await;
+    for first in (-LISTED - OLDER..0).step_by(CHUNK as usize) {
+        run(store, async move |tx: &mut Tx| {
+            for n in first..first + CHUNK {
+                let key = |n| SessionKey::generate(now(n), [7; 10]);
+                tx.insert_session(&key(n), &owner(), None, &NodeId::stored("n".to_owned()), now(n)).await?;
+                let ended = now(n).plus_ms(LASTS_MS - 2 * EVERY_MS);
+                tx.disconnect_session(&key(n - 2), ended, "client_goodbye").await?;
+            }
+            Ok(())
+        })
+        .await;
+    }
+}
+
+/// What PostgreSQL does by itself soon after so many rows were written.
+async fn vacuum(url: &str) {
+    let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.expect("it answers");
+    let connection = tokio::spawn(connection);
+    client.batch_execute("VACUUM ANALYZE sessions").await.expect("the test's user owns it");
+    client.batch_execute("VACUUM ANALYZE session_subscriptions").await.expect("the test's user owns it");
+    drop(client);
+    connection.abort();
+}
+
+async fn run<F>(store: &Store, work: F)
+where
+    F: for<'t> SendAsyncFnOnce<&'t mut Tx, Result<(), StoreError>> + Send + 'static,
+{
+    store.write(work).await.expect("nobody else uses it");
+}
+
+/// The median of the rounds, and the rows that were found.
+async fn sample<F>(store: &Store, read: F) -> String
+where
+    F: for<'t> SendAsyncFnOnce<&'t mut Tx, Result<usize, StoreError>> + Send + Clone + 'static,
+{
+    let (mut times, mut found) = (Vec::with_capacity(ROUNDS), 0);
+    let until = Instant::now() + Duration::from_secs(10);
+    while times.len() < ROUNDS && (times.is_empty() || Instant::now() < until) {
+        let (read, begun) = (read.clone(), Instant::now());
+        found = store.read(read).await.expect("nobody else uses it");
+        times.push(begun.elapsed());
+    }
+    times.sort();
+    format!("{:?} ({found})", times[times.len() / 2])
+}
