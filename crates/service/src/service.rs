@@ -37,6 +37,7 @@ use crate::platform::node_locks::NodeLocks;
 use crate::quotas::Quotas;
 use crate::realtime::event_batches::EventOutbox;
 use crate::realtime::lost_event_recorder::LostEventRecorder;
+use crate::realtime::subscription_change::SubscriptionChange;
 use crate::realtime::undelivered_changes::UndeliveredChanges;
 use crate::realtime::used_urls::UsedUrls;
 use crate::webhook::delivery_queue::DeliveryQueue;
@@ -115,6 +116,7 @@ pub(crate) struct Inner {
     pub chat_appends: CommitQueue<ChatAppend, PostedMessage>,
     pub watching_reports: CommitQueue<WatchingReport, Watching>,
     pub follow_changes: CommitQueue<FollowChange, ()>,
+    pub subscription_changes: CommitQueue<SubscriptionChange, ()>,
     pub warned: WarnedApplications,
     /// The base URL of the service's pictures.
     pub pictures: OnceLock<Box<str>>,
@@ -193,6 +195,7 @@ impl Service {
             chat_appends: CommitQueue::default(),
             watching_reports: CommitQueue::default(),
             follow_changes: CommitQueue::default(),
+            subscription_changes: CommitQueue::default(),
             warned: WarnedApplications::default(),
             pictures: OnceLock::new(),
             event_outbox: Arc::default(),

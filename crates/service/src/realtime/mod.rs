@@ -8,6 +8,8 @@ pub(crate) mod publication;
 pub mod session_details;
 pub(crate) mod session_ends;
 pub mod sessions;
+pub(crate) mod subscription_change;
+mod subscription_groups;
 pub mod subscriptions;
 pub(crate) mod undelivered_changes;
 pub(crate) mod used_urls;

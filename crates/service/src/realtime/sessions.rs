@@ -172,9 +172,8 @@ impl Service {
     pub async fn disconnect_sessions(&self, ended: Vec<(SessionKey, &'static str)>) -> Result<(), Error> {
         self.write(async move |work: &mut Work<'_>| {
             let now = work.now();
-            for (key, reason) in &ended {
-                work.disconnect_session(key, now, reason).await?;
-            }
+            let ends: Vec<_> = ended.iter().map(|(key, reason)| (key, *reason)).collect();
+            work.disconnect_sessions(&ends, now).await?;
             Ok(())
         })
         .await

@@ -11,14 +11,10 @@ use domain::token::{Caller, TokenFamily};
 use domain::{ChannelId, ClientId, NodeId, Refusal, ScopeSet, SessionKey};
 use store::Tx;
 
+use crate::realtime::subscription_change::SubscriptionChange;
+use crate::realtime::subscription_groups::{CHANGES_KEPT, DELETE_EVERY};
 use crate::work::Work;
 use crate::{Error, Service};
-
-/// Maximum number of changes kept for a connected session. Its node applies changes at once, so the node
-/// is never this far behind.
-const CHANGES_KEPT: i64 = 1_000;
-/// Old changes of a session are deleted after this number of new changes.
-const DELETE_EVERY: i64 = 100;
 
 impl Service {
     /// Subscribes a session to events of the caller's channel. A repeated call is no error. It sends one
@@ -53,6 +49,10 @@ impl Service {
         kind: ChangeKind,
     ) -> Result<(), Error> {
         let (caller, key) = (caller.clone(), session_key.clone());
+        let change = SubscriptionChange { caller: caller.clone(), session_key: key.clone(), event, kind };
+        if let Some(changed) = self.share_commit(change).await {
+            return changed;
+        }
         self.write(async move |work: &mut Work<'_>| {
             let now = work.now();
             check_still_allowed(work, &caller, event).await?;

@@ -2,19 +2,26 @@
 //! Each has its own outcome, the same on both engines.
 
 use std::collections::{BTreeMap, HashSet};
+use std::time::Duration;
 
 use domain::application::Organization;
 use domain::drops::{Campaign, Period, Reward};
+use domain::event::EventType;
 use domain::live::{Category, CategoryChoice, CategoryType};
 use domain::refusal::Resource;
+use domain::token::Caller;
 use domain::{
-    CampaignId, CategoryId, ChannelId, Invalid, OrganizationId, Refusal, RewardId, Rule, Timestamp,
+    CampaignId, CategoryId, ChannelId, Invalid, OrganizationId, Refusal, RewardId, Rule, SessionKey,
+    Timestamp,
 };
 use service::lives::LiveReport;
 use service::watching::{Viewers, Watching, WatchingReport};
 use service::{Page, Service};
+use store::testing::{Level, Network, Wire, postgres, while_running};
+use store::{Options, Store, Target};
+use testkit::ServiceSetup;
 
-use crate::world::{World, at_once, both};
+use crate::world::{World, at_once, both, changes_among, client_owner, received, user_owner, within};
 
 const SEA: &str = "sea";
 
@@ -193,4 +200,151 @@ async fn follows_at_once_are_counted_exactly_and_refused_ones_harm_no_other() {
         assert!(syncs < FANS as u64, "{syncs} syncs");
     })
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn subscriptions_at_once_are_numbered_without_gaps_and_refused_ones_harm_no_other() {
+    const USERS: usize = 30;
+    const EVENTS: [EventType; 3] = [EventType::Chat, EventType::Donation, EventType::Subscription];
+    both(|world| async move {
+        let app = world.application("app").await;
+        let shared = world.connect(&client_owner(&app)).await;
+        let mut users = Vec::new();
+        for n in 0..USERS {
+            let user = world.user(&format!("user-{n}")).await;
+            let caller = world.caller(&app, &user).await;
+            let session = world.connect(&user_owner(&app, &user)).await;
+            world.service.subscribe(&caller, &session, EventType::Chat).await.unwrap();
+            users.push((user, caller, session));
+        }
+        world.service.disconnect_session(&users[0].2, "client_goodbye").await.unwrap();
+        let tokens = world.tokens(&app, &users[1].0).await;
+        world.service.revoke(&app, tokens.access.expose()).await.unwrap();
+        let mut bus = world.service.subscribe_to_bus();
+        let before = world.service.store_stats();
+        // On its own session each user repeats one, adds one and ends one. All subscribe on the shared one.
+        let outcomes = at_once((0..USERS * 4).map(|n| {
+            let (service, shared) = (world.service.clone(), shared.clone());
+            let (_, caller, session) = users[n / 4].clone();
+            async move {
+                match n % 4 {
+                    3 => service.subscribe(&caller, &shared, EventType::Donation).await,
+                    2 => service.unsubscribe(&caller, &session, EVENTS[2]).await,
+                    event => service.subscribe(&caller, &session, EVENTS[event]).await,
+                }
+            }
+        }))
+        .await;
+        let mut expected = 0;
+        for (n, outcome) in outcomes.into_iter().enumerate() {
+            match (n / 4, n % 4) {
+                (0, 0..3) => assert_eq!(outcome, Err(Refusal::NotFound(Resource::Session))),
+                (1, _) => assert_eq!(outcome.unwrap_err().kind(), "invalid_token"),
+                _ => {
+                    assert_eq!(outcome, Ok(()), "{n}");
+                    expected += 1;
+                }
+            }
+        }
+        let changes = changes_among(&received(&mut bus).await);
+        assert_eq!(changes.len(), expected);
+        for (n, (_, _, session)) in users.iter().enumerate().skip(2) {
+            // One came before.
+            let mut versions: Vec<_> = changes.iter().filter(|it| it.0 == *session).map(|it| it.1).collect();
+            versions.sort_unstable();
+            assert_eq!(versions, [2, 3, 4], "{n}");
+            assert_eq!(world.changes(session).await.len(), 4);
+        }
+        let numbered = "SELECT COUNT(*) FROM sessions s WHERE s.version <> (
+            SELECT COUNT(*) FROM session_changes c WHERE c.session_key = s.session_key)";
+        assert_eq!(world.count(numbered).await, 0);
+        let subscribed = "SELECT COUNT(*) FROM session_subscriptions";
+        // The ended session keeps its one, and the revoked user has none.
+        assert_eq!(world.count(subscribed).await, 1 + 2 * (USERS as i64 - 2) + (USERS as i64 - 1));
+        let syncs = world.service.store_stats().syncs - before.syncs;
+        assert!(syncs < expected as u64 * 3 / 4, "{syncs} syncs for {expected} changes");
+    })
+    .await;
+}
+
+/// Calls of each kind at once: reports, follows and subscriptions.
+async fn some_of_each(
+    service: &Service,
+    users: &[(Caller, SessionKey)],
+    round: usize,
+) -> Vec<Result<(), service::Error>> {
+    let tasks: Vec<_> = (0..users.len() * 3)
+        .map(|n| {
+            let (service, (caller, session)) = (service.clone(), users[n / 3].clone());
+            tokio::spawn(async move {
+                match n % 3 {
+                    0 => watch(service, "live", Viewers::One(caller.channel_id), 1).await.map(drop),
+                    1 if round % 2 == 0 => service.follow(id("live"), caller.channel_id, None).await,
+                    1 => service.unfollow(id("live"), caller.channel_id).await,
+                    _ => service.subscribe(&caller, &session, EventType::Chat).await,
+                }
+            })
+        })
+        .collect();
+    let mut outcomes = Vec::new();
+    for task in tasks {
+        outcomes.push(task.await.unwrap());
+    }
+    outcomes
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_database_that_is_lost_fails_every_waiting_call_and_leaves_nothing_half_done() {
+    let fresh = postgres().await;
+    let wire = Wire::to(&fresh).await;
+    let store = Store::open(Target::Postgres { url: wire.url().into() }, Options::default()).await.unwrap();
+    let world = World::new(ServiceSetup::default(), store);
+    air(&world, &["live"]).await;
+    let app = world.application("app").await;
+    let mut users = Vec::new();
+    for n in 0..20 {
+        let user = world.user(&format!("user-{n}")).await;
+        users.push((world.caller(&app, &user).await, world.connect(&user_owner(&app, &user)).await));
+    }
+    for (round, network) in [Network::LosesCommits, Network::Down, Network::Silent].into_iter().enumerate() {
+        wire.set(network);
+        let outcomes = while_running(Duration::from_secs(6), some_of_each(&world.service, &users, round));
+        for outcome in outcomes.await.expect("errors in time") {
+            assert!(
+                matches!(&outcome, Err(service::Error::Store(error)) if error.is_outage()),
+                "{outcome:?}"
+            );
+        }
+        wire.set(Network::Up);
+        // Connections that died unnoticed are thrown away by use, each once.
+        let again =
+            async { while some_of_each(&world.service, &users, round).await.iter().any(Result::is_err) {} };
+        within(again).await;
+        for (what, halves) in [
+            (
+                "follows",
+                "SELECT COUNT(*) FROM channels c WHERE follower_count <> (
+                SELECT COUNT(*) FROM followers f WHERE f.channel_id = c.channel_id)",
+            ),
+            (
+                "blocks",
+                "SELECT COUNT(*) FROM list_blocks b WHERE list = 'FOLLOWERS' AND items <> (
+                SELECT COUNT(*) FROM followers f WHERE f.channel_id = b.channel_id)",
+            ),
+            (
+                "minutes",
+                "SELECT COUNT(*) FROM watched_minutes a JOIN watched_minutes b
+                ON b.channel_id = a.channel_id WHERE b.minutes <> a.minutes",
+            ),
+            (
+                "changes",
+                "SELECT COUNT(*) FROM sessions s WHERE version <> (
+                SELECT COUNT(*) FROM session_changes c WHERE c.session_key = s.session_key)",
+            ),
+        ] {
+            assert_eq!(world.count(halves).await, 0, "{what} after {network:?}");
+        }
+    }
+    ServiceSetup::stop(world).await;
+    fresh.remove().await;
 }

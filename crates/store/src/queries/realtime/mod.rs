@@ -5,4 +5,5 @@ pub mod lost_events;
 pub mod session_details;
 pub mod session_ends;
 pub mod sessions;
+pub mod subscription_groups;
 pub mod subscriptions;

@@ -1,6 +1,6 @@
 //! Session URLs and sessions.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::RangeInclusive;
 use std::sync::LazyLock;
 
@@ -62,8 +62,15 @@ const INSERT_SESSION: &str = "
         WHERE client_id = $3 AND COALESCE(channel_id, '') = COALESCE(CAST($4 AS TEXT), '')
     ) n";
 
-const DISCONNECT: &str = "
-    UPDATE sessions SET disconnected_at = $2, close_reason = $3 WHERE session_key = $1 AND disconnected_at IS NULL";
+static DISCONNECT: LazyLock<BatchedStatement<3>> = LazyLock::new(|| {
+    BatchedStatement::new([ColumnType::Text, ColumnType::BigInt, ColumnType::Text], |ends| {
+        format!(
+            "UPDATE sessions SET disconnected_at = e.column2, close_reason = e.column3 FROM ({ends}) AS e
+             WHERE session_key = e.column1 AND disconnected_at IS NULL
+             RETURNING session_key"
+        )
+    })
+});
 
 const NEXT_VERSION: &str = "
     UPDATE sessions SET version = version + 1
@@ -92,8 +99,13 @@ const CLOSING: &str = "
     SELECT session_key, close_reason FROM sessions WHERE closing_node = $1 AND session_key > $2
     ORDER BY session_key LIMIT $3";
 
-const CLOSED: &str =
-    "UPDATE sessions SET closing_node = NULL WHERE session_key = $1 AND closing_node IS NOT NULL";
+static CLOSED: LazyLock<BatchedStatement<1>> = LazyLock::new(|| {
+    BatchedStatement::new([ColumnType::Text], |keys| {
+        format!(
+            "UPDATE sessions SET closing_node = NULL WHERE session_key IN ({keys}) AND closing_node IS NOT NULL"
+        )
+    })
+});
 
 /// 0 for a session of an application itself, 1 for a session of a user, as in the index
 /// `sessions_of_application`.
@@ -276,11 +288,22 @@ impl Tx {
         now: Timestamp,
         reason: &str,
     ) -> Result<bool, StoreError> {
-        let ended = self.execute(DISCONNECT, params![key, now, reason]).await? > 0;
-        if !ended {
-            self.execute(CLOSED, params![key]).await?;
-        }
-        Ok(ended)
+        Ok(self.disconnect_sessions(&[(key, reason)], now).await? > 0)
+    }
+
+    /// Records the ends of sessions like [`disconnect_session`](Self::disconnect_session). Gives the number
+    /// of those that had not ended before.
+    pub async fn disconnect_sessions(
+        &mut self,
+        ends: &[(&SessionKey, &str)],
+        now: Timestamp,
+    ) -> Result<usize, StoreError> {
+        let rows = ends.iter().map(|(key, reason)| [(*key).into(), now.into(), (*reason).into()]).collect();
+        let ended: HashSet<SessionKey> =
+            self.fetch_all_batched(&DISCONNECT, rows).await?.into_iter().collect();
+        let others = ends.iter().filter(|(key, _)| !ended.contains(*key)).map(|(key, _)| [(*key).into()]);
+        self.execute_batched(&CLOSED, others.collect()).await?;
+        Ok(ended.len())
     }
 
     /// Ends the connected sessions of deleted applications. Their nodes find them by
