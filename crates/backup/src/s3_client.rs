@@ -25,8 +25,6 @@ const SIGNED_FOR: Duration = Duration::from_secs(600);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Deadline of one request with its answer.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(120);
-/// Deadline of the end of an exchange, after which its connection is not used again.
-const READY_TIMEOUT: Duration = Duration::from_millis(200);
 /// The pauses before a request is sent again, after an error that may pass.
 const RETRIES: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(4), Duration::from_secs(15)];
 /// Characters of an answer that an error shows.
@@ -207,7 +205,7 @@ impl Client {
         if !answer.is_whole {
             return Err(RequestError::Lasting("the answer is too long".to_owned()));
         }
-        if tokio::time::timeout(READY_TIMEOUT, connection.is_ready()).await == Ok(true) {
+        if connection.is_ready().await {
             self.connection = Some(connection);
         }
         let status = answer.status;

@@ -1,6 +1,7 @@
 //! Requests and answers on one connection.
 
 use std::io;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, Request, StatusCode};
@@ -19,6 +20,8 @@ use crate::tls::{Tls, TlsProblem};
 const HEAD_BYTES_MAX: usize = 16 * 1024;
 /// Maximum number of headers of an answer.
 const HEADERS_MAX: usize = 100;
+/// Deadline of the end of an exchange. Some servers answer before they have read the request.
+const READY_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// The limits of one exchange, in bytes.
 #[derive(Clone, Copy, Debug)]
@@ -134,9 +137,10 @@ impl Connection {
         self.sender.is_closed()
     }
 
-    /// Waits until the last exchange is finished. Returns whether the connection can be used again.
+    /// Waits until the last exchange is finished, at most 200 ms. Returns whether the connection can be used
+    /// again.
     pub async fn is_ready(&mut self) -> bool {
-        self.sender.ready().await.is_ok()
+        matches!(tokio::time::timeout(READY_TIMEOUT, self.sender.ready()).await, Ok(Ok(())))
     }
 
     /// Sends a request, and reads its answer within the limits.
@@ -171,5 +175,36 @@ impl Connection {
             }
         }
         Ok((beginning, true))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// More than the buffers of two sockets hold.
+    const BODY_BYTES: usize = 32 * 1024 * 1024;
+    const LIMITS: Limits = Limits { received_max: 1_024, body_max: 1_024, kept_max: 0 };
+
+    #[tokio::test]
+    async fn a_connection_whose_server_does_not_read_the_request_is_not_used_again() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("its address");
+        let server = tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.expect("the client");
+            let _ = stream.read(&mut [0; 64]).await;
+            stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await.expect("an answer");
+            stream
+        });
+        let stream = TcpStream::connect(address).await.expect("the server");
+        let mut connection = Connection::open(stream, None, LIMITS).await.expect("a connection");
+        let request = Request::post("/").header("content-length", BODY_BYTES).header("host", "a");
+        let request = request.body(Full::new(Bytes::from(vec![0; BODY_BYTES]))).expect("a request");
+        assert_eq!(connection.send(request).await.expect("an answer").status, StatusCode::OK);
+        assert!(!connection.is_ready().await);
+        drop(server.await.expect("the server's end"));
     }
 }
