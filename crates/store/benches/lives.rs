@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use domain::{ChannelId, Timestamp};
 use store::queries::channels::ChannelRecord;
-use store::queries::lives::{LiveListing, LiveOnAir, LivePlace, LiveShow};
+use store::queries::lives::{LiveListing, LiveOnAir, LivePlace, LiveShow, LiveVersions};
 use store::testing::{self, Fresh};
 use store::{Options, Store, StoreError, Tx, Value};
 
@@ -48,11 +48,12 @@ async fn measure(engine: Fresh) {
             [("page 0", false, 0), ("a page deep in a walk", true, 0), ("and in one 3 rounds old", true, 3)]
         {
             let version = (CHANGES_EACH - rounds_ago + 1) * LIVES;
+            let versions = LiveVersions::parse(&version.to_string()).expect("one number");
             let mut times = Vec::with_capacity(PAGES);
             for n in 0..PAGES {
                 // All over the list, most of which has few viewers.
                 let after = LivePlace {
-                    version,
+                    versions: versions.clone(),
                     concurrent_user_count: (n as i64 * 7) % 300,
                     live_id: (n as i64 * 7_919) % LIVES,
                 };
@@ -72,8 +73,8 @@ async fn measure(engine: Fresh) {
 async fn read(store: &Store, after: Option<LivePlace>) -> Vec<LiveListing> {
     let page: Result<_, StoreError> = store
         .read(async move |tx: &mut Tx| match after {
-            Some(place) => tx.next_lives(place, PAGE).await,
-            None => tx.first_lives(PAGE).await,
+            Some(place) => tx.next_lives(&place, PAGE).await,
+            None => Ok(tx.first_lives(PAGE).await?.lives),
         })
         .await;
     page.expect("a page")
@@ -112,7 +113,12 @@ async fn fill(store: &Store) {
             execute(store, PAST, vec![LIVES, round, from]).await;
         }
     }
-    execute(store, "UPDATE live_clock SET version = $1", vec![(CHANGES_EACH + 2) * LIVES]).await;
+    execute(
+        store,
+        "UPDATE live_clocks SET version = $1 + clock_id",
+        vec![(CHANGES_EACH + 2) * LIVES / 32 * 32],
+    )
+    .await;
     for analyze in ["ANALYZE channels", "ANALYZE lives", "ANALYZE live_spans"] {
         execute(store, analyze, vec![]).await;
     }

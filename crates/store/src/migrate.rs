@@ -146,6 +146,7 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "time_partitions",
         sql: include_str!("../migrations/0039_time_partitions.sql"),
     },
+    Migration { version: 43, name: "live_clocks", sql: include_str!("../migrations/0043_live_clocks.sql") },
 ];
 
 /// The applied migrations. `applied_at` (epoch ms) is by the engine's clock, for operators alone.

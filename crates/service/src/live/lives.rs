@@ -7,8 +7,9 @@ use domain::refusal::Resource;
 use domain::{CategoryId, ChannelId, ClientId, Invalid, Refusal, Rule, Timestamp};
 use store::Tx;
 use store::queries::broadcast_settings::BroadcastSetting;
-use store::queries::lives::LivePlace;
+use store::queries::lives::{FirstLives, LivePlace, LiveVersions};
 pub use store::queries::lives::{LiveListing, LiveOnAir, LiveShow};
+use store::queries::locks::Shared;
 
 use crate::work::Work;
 use crate::{Error, Service};
@@ -105,17 +106,22 @@ impl Service {
             None => None,
         };
         let limit = size + 1;
-        let place = walk.map(|walk| walk.place);
-        let lives = self
+        let began_at = walk.as_ref().map_or(now, |walk| walk.began_at);
+        let FirstLives { versions, lives } = self
             .read(async move |tx: &mut Tx| {
-                Ok(match place {
-                    Some(place) => tx.next_lives(place, limit).await?,
+                Ok(match walk {
                     None => tx.first_lives(limit).await?,
+                    Some(Walk { place, .. }) => {
+                        let lives = tx.next_lives(&place, limit).await?;
+                        FirstLives { versions: Some(place.versions), lives }
+                    }
                 })
             })
             .await?;
-        let began_at = walk.map_or(now, |walk| walk.began_at);
-        let position = |last: &LiveListing| Walk { place: place_of(last), began_at }.text();
+        let position = |last: &LiveListing| {
+            let walk = versions.clone().map(|versions| Walk { place: place_of(last, versions), began_at });
+            walk.map_or_else(String::new, |walk| walk.text())
+        };
         let (lives, next) = self.page(&context, lives, size, position);
         Ok(LivePage { lives, next })
     }
@@ -173,11 +179,14 @@ async fn put_since(
         check_category(work, id).await?;
     }
     let show = report.completed_from(&setting_of(work, channel).await?);
-    if work.live_on_air(channel).await?.is_some_and(|live| live.show == show) {
-        return Ok(());
+    match work.live_on_air(channel).await? {
+        Some(live) if live.show == show => return Ok(()),
+        Some(_) => {}
+        // A start also locks the row that numbers the lives. A batch keeps that lock for its later lines, so it
+        // must not meet a start there that has locked a setting of the batch.
+        None => work.share_lock(Shared::Channel(channel)).await?,
     }
-    // Everything is read again under the two locks. A batch also takes the lock on the version before the
-    // locks on the settings of its lines.
+    // Everything is read again under the locks of the clock and of the setting.
     let version = work.next_live_version().await?;
     work.lock_broadcast_setting(channel).await?;
     let show = report.completed_from(&setting_of(work, channel).await?);
@@ -228,8 +237,7 @@ async fn change(
 pub(crate) async fn end(work: &mut Work<'_>, channel: &ChannelId) -> Result<(), Error> {
     setting_of(work, channel).await?;
     if work.live_on_air(channel).await?.is_some() {
-        // Concurrent changes of this live or of its setting are serialized by these locks.
-        work.next_live_version().await?;
+        // Concurrent changes of this live or of its setting are serialized by this lock.
         work.lock_broadcast_setting(channel).await?;
         work.end_live(channel).await?;
     }
@@ -247,25 +255,27 @@ pub(crate) async fn check_category(tx: &mut Tx, id: &CategoryId) -> Result<domai
 }
 
 /// The position of a walk through the list, and its start time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Walk {
     place: LivePlace,
     began_at: Timestamp,
 }
 
 impl Walk {
-    fn text(self) -> String {
-        let LivePlace { version, concurrent_user_count, live_id } = self.place;
-        format!("{version} {concurrent_user_count} {live_id} {}", self.began_at.as_millis())
+    fn text(&self) -> String {
+        let LivePlace { versions, concurrent_user_count, live_id } = &self.place;
+        format!("{versions} {concurrent_user_count} {live_id} {}", self.began_at.as_millis())
     }
 
     fn parse(text: &str, now: Timestamp) -> Result<Self, Invalid> {
         let wrong = || Invalid::new("next", Rule::Cursor);
+        let (versions, numbers) = text.split_once(' ').ok_or_else(wrong)?;
+        let versions = LiveVersions::parse(versions).ok_or_else(wrong)?;
         let numbers: Vec<i64> =
-            text.split(' ').map(str::parse).collect::<Result<_, _>>().map_err(|_| wrong())?;
-        let [version, concurrent_user_count, live_id, began_at] = numbers[..] else { return Err(wrong()) };
+            numbers.split(' ').map(str::parse).collect::<Result<_, _>>().map_err(|_| wrong())?;
+        let [concurrent_user_count, live_id, began_at] = numbers[..] else { return Err(wrong()) };
         let walk = Self {
-            place: LivePlace { version, concurrent_user_count, live_id },
+            place: LivePlace { versions, concurrent_user_count, live_id },
             began_at: Timestamp::from_millis(began_at),
         };
         // The counts from the start of an older walk are deleted by the sweep.
@@ -273,9 +283,9 @@ impl Walk {
     }
 }
 
-fn place_of(live: &LiveListing) -> LivePlace {
-    let LiveListing { version, concurrent_user_count, live_id, .. } = *live;
-    LivePlace { version, concurrent_user_count, live_id }
+fn place_of(live: &LiveListing, versions: LiveVersions) -> LivePlace {
+    let LiveListing { concurrent_user_count, live_id, .. } = *live;
+    LivePlace { versions, concurrent_user_count, live_id }
 }
 
 #[cfg(test)]
@@ -284,13 +294,17 @@ mod tests {
 
     #[test]
     fn a_walk_goes_on_for_fifteen_minutes() {
-        let place = LivePlace { version: 7, concurrent_user_count: 0, live_id: 3 };
+        let numbers: Vec<String> = (0..32).map(|number| number.to_string()).collect();
+        let versions = LiveVersions::parse(&numbers.join(",")).unwrap();
+        let place = LivePlace { versions, concurrent_user_count: 0, live_id: 3 };
         let walk = Walk { place, began_at: Timestamp::from_millis(1_000) };
         let at = |ms| Walk::parse(&walk.text(), Timestamp::from_millis(1_000 + ms)).ok();
-        assert_eq!(at(0), Some(walk));
-        assert_eq!(at(LIVE_WALK_MS), Some(walk));
+        assert_eq!(at(0).as_ref(), Some(&walk));
+        assert_eq!(at(LIVE_WALK_MS).as_ref(), Some(&walk));
         assert_eq!(at(LIVE_WALK_MS + 1), None);
-        for text in ["", "1 2 3", "1 2 3 4 5", "a 2 3 4", "1  2 3 4"] {
+        // A walk that began before there were clocks has one number.
+        assert!(Walk::parse("1 2 3 1000", walk.began_at).is_ok());
+        for text in ["", "1 2 3", "1 2 3 4 5", "a 2 3 4", "1  2 3 4", "1,2 2 3 4", "-1 2 3 4"] {
             assert!(Walk::parse(text, walk.began_at).is_err(), "{text}");
         }
     }

@@ -4,8 +4,9 @@ use domain::CategoryId;
 use domain::live::{Category, CategoryType};
 use store::queries::broadcast_settings::BroadcastSetting;
 use store::queries::categories::CategoryMark;
-use store::queries::lives::{LiveListing, LivePlace};
-use store::{StoreError, Tx, params};
+use store::queries::lives::{FirstLives, LiveListing, LivePlace, LiveVersions};
+use store::{Store, StoreError, Tx};
+use tokio::sync::oneshot;
 
 use crate::{at, both, channel, in_seeded, live, number, tx};
 
@@ -78,7 +79,8 @@ async fn a_live_keeps_its_number_and_its_beginning_through_every_change() {
     in_seeded(async move |tx: &mut Tx| {
         write(tx, &category("game", "게임")).await?;
         assert_eq!(tx.live_on_air(&channel("a")).await?, None);
-        assert_eq!((tx.next_live_version().await?, tx.next_live_version().await?), (1, 2));
+        let (first, second) = (tx.next_live_version().await?, tx.next_live_version().await?);
+        assert!(0 < first && first < second, "{first} {second}");
         assert_eq!((tx.next_live_id().await?, tx.next_live_id().await?), (1, 2));
         let bare = live(2, 7, 2);
         tx.begin_live(&channel("a"), &bare, at(5)).await?;
@@ -92,8 +94,11 @@ async fn a_live_keeps_its_number_and_its_beginning_through_every_change() {
         full.show.tags = vec!["태그".to_owned(), "tag2".to_owned()];
         tx.change_live(&channel("a"), &full).await?;
         assert_eq!(tx.live_on_air(&channel("a")).await?.as_ref(), Some(&full));
-        let listed = &tx.first_lives(5).await?[0];
-        assert_eq!((listed.live_id, listed.opened_at, listed.version), (2, at(5), 2));
+        let first = tx.first_lives(5).await?;
+        let last = first.versions.expect("a list with a live").to_string();
+        assert!(last.split(',').any(|number| number == second.to_string()), "{last}");
+        let listed = &first.lives[0];
+        assert_eq!((listed.live_id, listed.opened_at), (2, at(5)));
         assert_eq!(listed.category, Some(category("game", "게임")));
         assert_eq!((&listed.title, &listed.tags, listed.adult), (&full.show.title, &full.show.tags, true));
         assert_eq!((&listed.channel_id, listed.channel_name.as_str()), (&channel("a"), "channel a"));
@@ -108,7 +113,7 @@ async fn a_live_keeps_its_number_and_its_beginning_through_every_change() {
         assert!(!tx.end_live(&channel("b")).await?);
         assert!(tx.end_live(&channel("a")).await?);
         assert!(!tx.end_live(&channel("a")).await?);
-        assert!(tx.first_lives(5).await?.is_empty());
+        assert!(tx.first_lives(5).await?.lives.is_empty());
         Ok(())
     })
     .await;
@@ -131,8 +136,17 @@ fn items(lives: &[LiveListing]) -> Vec<(i64, i64)> {
     lives.iter().map(|live| (live.live_id, live.concurrent_user_count)).collect()
 }
 
-fn place(of: &LiveListing) -> LivePlace {
-    LivePlace { version: of.version, concurrent_user_count: of.concurrent_user_count, live_id: of.live_id }
+fn place(versions: &LiveVersions, of: &LiveListing) -> LivePlace {
+    LivePlace {
+        versions: versions.clone(),
+        concurrent_user_count: of.concurrent_user_count,
+        live_id: of.live_id,
+    }
+}
+
+/// The place of the first live of a page.
+fn begin_walk(first: &FirstLives) -> LivePlace {
+    place(first.versions.as_ref().expect("a list with a live"), &first.lives[0])
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -141,9 +155,8 @@ async fn the_pages_of_a_list_have_the_order_of_the_first_page() {
         for (of, id, viewers) in [("a", 1, 5), ("b", 2, 9), ("c", 3, 5)] {
             count(tx, of, id, viewers).await?;
         }
-        assert_eq!(items(&tx.first_lives(3).await?), [(2, 9), (1, 5), (3, 5)]);
-        let first = tx.first_lives(1).await?;
-        let start = place(&first[0]);
+        assert_eq!(items(&tx.first_lives(3).await?.lives), [(2, 9), (1, 5), (3, 5)]);
+        let start = begin_walk(&tx.first_lives(1).await?);
         // Everything moves, twice, and one live comes and goes.
         for viewers in [0, 100] {
             for (of, id) in [("a", 1), ("b", 2), ("c", 3)] {
@@ -152,13 +165,13 @@ async fn the_pages_of_a_list_have_the_order_of_the_first_page() {
         }
         tx.put_channel(&crate::record("d"), at(1)).await?;
         count(tx, "d", 4, 7).await?;
-        assert_eq!(items(&tx.first_lives(9).await?), [(3, 103), (2, 102), (1, 101), (4, 7)]);
-        assert_eq!(items(&tx.next_lives(start, 9).await?), [(1, 5), (3, 5)]);
-        let second = tx.next_lives(start, 1).await?;
+        assert_eq!(items(&tx.first_lives(9).await?.lives), [(3, 103), (2, 102), (1, 101), (4, 7)]);
+        assert_eq!(items(&tx.next_lives(&start, 9).await?), [(1, 5), (3, 5)]);
+        let second = tx.next_lives(&start, 1).await?;
         assert_eq!(items(&second), [(1, 5)]);
-        assert_eq!(items(&tx.next_lives(place(&second[0]), 9).await?), [(3, 5)]);
+        assert_eq!(items(&tx.next_lives(&place(&start.versions, &second[0]), 9).await?), [(3, 5)]);
         tx.end_live(&channel("a")).await?;
-        assert_eq!(items(&tx.next_lives(start, 1).await?), [(3, 5)], "an ended live takes no room");
+        assert_eq!(items(&tx.next_lives(&start, 1).await?), [(3, 5)], "an ended live takes no room");
         assert_eq!(number(tx, "SELECT COUNT(*) FROM live_spans WHERE live_id = 1").await?, 0);
         Ok(())
     })
@@ -231,33 +244,91 @@ async fn a_live_of_an_unknown_channel_or_category_is_a_foreign_key_error() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn changes_of_the_list_are_committed_in_the_order_of_their_numbers() {
+async fn a_walk_sees_what_its_first_page_saw_while_counts_change_at_once() {
+    const LIVES: i64 = 12;
+    const WRITERS: i64 = 6;
     both(|store| async move {
-        tx!(store, tx => { tx.execute("CREATE TABLE seen (version BIGINT PRIMARY KEY)", &[]).await })
-            .unwrap();
-        let writers: Vec<_> = (0..8)
-            .map(|_| {
+        begin_lives(&store, LIVES).await;
+        let writers: Vec<_> = (0..WRITERS)
+            .map(|writer| {
                 let store = store.clone();
                 tokio::spawn(async move {
-                    for _ in 0..20 {
+                    for n in 0..40 {
+                        // Two lives in one transaction, none of which another writer has.
+                        let ids = [writer * 2 + 1, writer * 2 + 2];
+                        let viewers = (n * 7_919 + writer * 31) % 50;
                         tx!(store, tx => {
-                            let version = tx.next_live_version().await?;
-                            tx.execute("INSERT INTO seen (version) VALUES ($1)", params![version]).await
+                            for id in ids {
+                                count(tx, &format!("live-{id}"), id, viewers + id).await?;
+                            }
+                            Ok(())
                         })
                         .unwrap();
                     }
                 })
             })
             .collect();
+        let (mut walks, mut seen) = (0, std::collections::BTreeSet::new());
+        while walks < 20 || !writers.iter().all(|writer| writer.is_finished()) {
+            let first = tx!(store, tx => { tx.first_lives(LIVES).await }).unwrap();
+            let (start, whole) = (begin_walk(&first), items(&first.lives));
+            let rest = tx!(store, tx => { tx.next_lives(&start, LIVES).await }).unwrap();
+            assert_eq!(items(&rest), whole[1..]);
+            seen.insert(whole);
+            walks += 1;
+        }
+        assert!(seen.len() > 3, "the walks began between changes");
         for writer in writers {
-            while !writer.is_finished() {
-                let gap = tx!(store, tx => {
-                    number(tx, "SELECT COALESCE(MAX(version), 0) - COUNT(*) FROM seen").await
-                });
-                assert_eq!(gap, Ok(0), "a number is there, and one below it is not");
-            }
             writer.await.unwrap();
         }
     })
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_change_waits_for_no_other_live_and_is_not_in_a_walk_that_began_before_its_commit() {
+    // SQLite has one writer.
+    let postgres = store::testing::postgres().await;
+    let store = postgres.open(store::Options::default()).await;
+    begin_lives(&store, 3).await;
+    // The change of live 1 has its number, and is not committed before it is told to.
+    let ((numbered, has_number), (go_on, may_commit)) = (oneshot::channel(), oneshot::channel::<()>());
+    let slow = {
+        let store = store.clone();
+        tokio::spawn(async move {
+            tx!(store, tx => {
+                count(tx, "live-1", 1, 90).await?;
+                numbered.send(()).expect("the test waits");
+                may_commit.await.expect("the test goes on");
+                Ok(())
+            })
+        })
+    };
+    has_number.await.unwrap();
+    for n in 0..100 {
+        tx!(store, tx => { count(tx, "live-2", 2, 50 + n % 2).await }).unwrap();
+    }
+    let first = tx!(store, tx => { tx.first_lives(3).await }).unwrap();
+    assert_eq!(items(&first.lives), [(2, 51), (3, 3), (1, 1)]);
+    go_on.send(()).unwrap();
+    slow.await.unwrap().unwrap();
+    let rest = tx!(store, tx => { tx.next_lives(&begin_walk(&first), 3).await }).unwrap();
+    assert_eq!(items(&rest), [(3, 3), (1, 1)], "the walk keeps its order");
+    let now = tx!(store, tx => { tx.first_lives(3).await }).unwrap();
+    assert_eq!(items(&now.lives), [(1, 90), (2, 51), (3, 3)]);
+    store.close().await;
+    postgres.remove().await;
+}
+
+/// Begins lives `1` to `count`, each with as many viewers as its number.
+async fn begin_lives(store: &Store, lives: i64) {
+    tx!(store, tx => {
+        for id in 1..=lives {
+            let channel = format!("live-{id}");
+            tx.put_channel(&crate::record(&channel), at(1)).await?;
+            count(tx, &channel, id, id).await?;
+        }
+        Ok(())
+    })
+    .unwrap();
 }

@@ -16,7 +16,7 @@ const CHANNELS: usize = 40;
 
 fn all_of(channels: &[ChannelId]) -> Locks {
     let mut locks = Locks::default();
-    for shared in [Shared::Lives, Shared::Categories, Shared::WatchedMinutes] {
+    for shared in [Shared::Categories, Shared::WatchedMinutes] {
         locks.add(shared);
     }
     for channel in channels {

@@ -89,11 +89,9 @@ fn add(locks: &mut Locks, prepared: &Prepared, slow_chats: &SlowChats) {
             | ChannelEvent::Unfollow { .. }
             | ChannelEvent::Manager { .. }
             | ChannelEvent::Unmanager { .. }
-            | ChannelEvent::Claim(_) => locks.add(Shared::Channel(channel)),
-            ChannelEvent::Live(_) | ChannelEvent::LiveEnd => {
-                locks.add(Shared::Lives);
-                locks.add(Shared::Channel(channel));
-            }
+            | ChannelEvent::Claim(_)
+            | ChannelEvent::Live(_)
+            | ChannelEvent::LiveEnd => locks.add(Shared::Channel(channel)),
         },
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! They are advisory locks of PostgreSQL. An advisory lock is a number, so something without a row can be
 //! locked too. The server releases the locks at the end of the transaction. SQLite has one writer, so nothing
-//! is locked there. These are the only statements that run on one engine.
+//! is locked there.
 
 use std::collections::BTreeSet;
 
@@ -27,8 +27,6 @@ pub enum Shared<'a> {
     Channel(&'a ChannelId),
     /// The numbering of categories.
     Categories,
-    /// The numbering of lives.
-    Lives,
     /// Minutes that were watched.
     WatchedMinutes,
     /// An idempotency key.
@@ -47,7 +45,6 @@ impl Shared<'_> {
         match self {
             Self::Channel(channel) => hash.update(format!("channel {}", channel.as_str())),
             Self::Categories => hash.update("categories"),
-            Self::Lives => hash.update("lives"),
             Self::WatchedMinutes => hash.update("watched minutes"),
             Self::Key { operation, key } => hash.update(format!("key {operation}\0{key}")),
         }

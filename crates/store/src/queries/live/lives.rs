@@ -1,13 +1,32 @@
 //! Lives, and the history of their viewer counts, so that the pages of a list keep the order of the first
 //! page (`docs/adr/0006-live-list.md`).
 
+use std::fmt;
+
 use domain::live::Category;
 use domain::{CategoryId, ChannelId, Timestamp};
 
 use crate::queries::columns::{Select, columns, sql};
 use crate::{StoreError, Tx, params};
 
-const NEXT_VERSION: &str = "UPDATE live_clock SET version = version + 1 WHERE clock_id = 1 RETURNING version";
+/// The number of clocks. The numbers of clock `n` are those with the remainder `n`, as in the statements below.
+const CLOCKS: i64 = 32;
+
+/// The digits of a number in the text of [`LiveVersions::padded`].
+const DIGITS: usize = 19;
+
+/// The first clock, which is the only one that SQLite's one writer needs.
+const NEXT_VERSION: &str =
+    "UPDATE live_clocks SET version = version + 32 WHERE clock_id = 0 RETURNING version";
+
+/// A clock that no other transaction has, with the lowest numbers; first the one `$1` that this transaction
+/// has already. When others have all clocks, the transaction waits for one of them.
+const NEXT_VERSION_OF_FREE_CLOCK: &str = "
+    UPDATE live_clocks SET version = version + 32
+    WHERE clock_id = COALESCE(
+        (SELECT clock_id FROM live_clocks ORDER BY clock_id = $1 DESC, version LIMIT 1 FOR UPDATE SKIP LOCKED),
+        pg_backend_pid() % 32)
+    RETURNING version";
 
 const NEXT_LIVE_ID: &str =
     "UPDATE live_clock SET last_live_id = last_live_id + 1 WHERE clock_id = 1 RETURNING last_live_id";
@@ -36,26 +55,32 @@ const OPEN_SPAN: &str = "
 const CLOSE_SPAN: &str = "
     UPDATE live_spans SET until_version = $3, closed_at = $4 WHERE live_id = $1 AND since_version = $2";
 
-/// The current list with the number of its last change. One statement, so that the list and the number match.
+/// The current list with the last number of each clock. One statement, so that the list and the numbers match.
 const FIRST_PAGE: &str = sql!(
     "SELECT ",
     LiveListing::COLUMNS,
-    "
+    ", list_versions
     FROM (SELECT *, concurrent_user_count AS viewers FROM lives
           ORDER BY concurrent_user_count DESC, live_id LIMIT $1) l
     JOIN channels c ON c.channel_id = l.channel_id
-    JOIN (SELECT version AS list_version FROM live_clock WHERE clock_id = 1) clock ON TRUE
+    JOIN (SELECT string_agg(CAST(version AS TEXT), ',' ORDER BY clock_id) AS list_versions FROM live_clocks) clocks
+        ON TRUE
     LEFT JOIN categories k ON k.category_id = l.category_id
     ORDER BY l.concurrent_user_count DESC, l.live_id"
 );
 
-/// The list as it was after change `$1`, after a position in it, without the lives that have ended since.
+/// The list as it was when the clocks had the numbers `$1`, after a position in it, without the lives that have
+/// ended since. A number is compared with the one of its own clock.
 const NEXT_PAGE: &str = sql!(
     "SELECT ",
     LiveListing::COLUMNS,
     "
-    FROM (SELECT live_id, viewer_rank, -viewer_rank AS viewers, CAST($1 AS BIGINT) AS list_version FROM live_spans
-          WHERE (viewer_rank, live_id) > ($2, $3) AND since_version <= $1 AND until_version > $1
+    FROM (SELECT live_id, viewer_rank, -viewer_rank AS viewers FROM live_spans
+          WHERE (viewer_rank, live_id) > ($2, $3)
+            AND since_version
+                <= CAST(substr(CAST($1 AS TEXT), CAST(since_version % 32 AS INTEGER) * 19 + 1, 19) AS BIGINT)
+            AND until_version
+                > CAST(substr(CAST($1 AS TEXT), CAST(until_version % 32 AS INTEGER) * 19 + 1, 19) AS BIGINT)
           ORDER BY viewer_rank, live_id LIMIT $4) s
     JOIN lives l ON l.live_id = s.live_id
     JOIN channels c ON c.channel_id = l.channel_id
@@ -127,8 +152,6 @@ pub struct LiveListing {
     pub channel_name: String,
     /// The address of the channel's picture.
     pub channel_image_url: Option<String>,
-    /// The change of the list whose order this is.
-    pub version: i64,
 }
 
 columns!(LiveListing {
@@ -143,14 +166,53 @@ columns!(LiveListing {
     channel_id: "c.channel_id",
     channel_name: "c.channel_name",
     channel_image_url: "c.channel_image_url",
-    version: "list_version",
 });
 
+/// The numbers of the last changes of the list: one of each clock, or one number for all clocks. A reader who
+/// sees them sees all changes up to them and none after.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LiveVersions(Vec<i64>);
+
+impl LiveVersions {
+    /// Reads what [`Display`](fmt::Display) writes, or one number.
+    pub fn parse(text: &str) -> Option<Self> {
+        let numbers: Vec<i64> = text.split(',').map(str::parse).collect::<Result<_, _>>().ok()?;
+        let is_complete = numbers.len() == 1 || numbers.len() == CLOCKS as usize;
+        (is_complete && numbers.iter().all(|number| *number >= 0)).then_some(Self(numbers))
+    }
+
+    /// The numbers of all clocks, each with the same count of digits.
+    fn padded(&self) -> String {
+        let numbers = self.0.iter().cycle().take(CLOCKS as usize);
+        numbers.map(|number| format!("{number:0DIGITS$}")).collect()
+    }
+}
+
+impl fmt::Display for LiveVersions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let numbers: Vec<String> = self.0.iter().map(i64::to_string).collect();
+        f.write_str(&numbers.join(","))
+    }
+}
+
+/// The first page of the list.
+#[derive(Clone, Debug)]
+pub struct FirstLives {
+    /// The numbers of the changes that it shows. `None` when it is empty.
+    pub versions: Option<LiveVersions>,
+    /// Its lives.
+    pub lives: Vec<LiveListing>,
+}
+
+/// The clock of a transaction that has changed the list.
+#[derive(Default)]
+struct TakenClock(Option<i64>);
+
 /// A place in the list as it was after a change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LivePlace {
-    /// That change.
-    pub version: i64,
+    /// The last changes that it shows.
+    pub versions: LiveVersions,
     /// The viewers of the live at this place.
     pub concurrent_user_count: i64,
     /// Its number.
@@ -158,10 +220,16 @@ pub struct LivePlace {
 }
 
 impl Tx {
-    /// Takes the number of the next change of the list, and locks the list's changes for the rest of the
-    /// transaction. So changes are committed in the order of their numbers.
+    /// Takes the number of the next change of the list, and locks its clock for the rest of the transaction. So
+    /// the changes of a clock are committed in the order of their numbers.
     pub async fn next_live_version(&mut self) -> Result<i64, StoreError> {
-        self.fetch_one(NEXT_VERSION, &[]).await
+        if self.writes_alone() {
+            return self.fetch_one(NEXT_VERSION, &[]).await;
+        }
+        let taken = self.notes::<TakenClock>().0.unwrap_or(-1);
+        let version: i64 = self.fetch_one(NEXT_VERSION_OF_FREE_CLOCK, params![taken]).await?;
+        self.notes::<TakenClock>().0 = Some(version % CLOCKS);
+        Ok(version)
     }
 
     /// Takes the number of the next live.
@@ -257,14 +325,21 @@ impl Tx {
     }
 
     /// The first `limit` lives of the current list.
-    pub async fn first_lives(&mut self, limit: i64) -> Result<Vec<LiveListing>, StoreError> {
-        self.fetch_all(FIRST_PAGE, params![limit]).await
+    pub async fn first_lives(&mut self, limit: i64) -> Result<FirstLives, StoreError> {
+        let rows: Vec<(LiveListing, String)> = self.fetch_all(FIRST_PAGE, params![limit]).await?;
+        let (lives, versions): (Vec<_>, Vec<_>) = rows.into_iter().unzip();
+        let versions = versions.first().and_then(|text| LiveVersions::parse(text));
+        Ok(FirstLives { versions, lives })
     }
 
     /// The next `limit` lives after a position in the list of that time, without those that have ended.
-    pub async fn next_lives(&mut self, after: LivePlace, limit: i64) -> Result<Vec<LiveListing>, StoreError> {
+    pub async fn next_lives(
+        &mut self,
+        after: &LivePlace,
+        limit: i64,
+    ) -> Result<Vec<LiveListing>, StoreError> {
         let rank = -after.concurrent_user_count;
-        self.fetch_all(NEXT_PAGE, params![after.version, rank, after.live_id, limit]).await
+        self.fetch_all(NEXT_PAGE, params![after.versions.padded(), rank, after.live_id, limit]).await
     }
 }
 
