@@ -1,7 +1,10 @@
 //! The errors of the service.
 
 use domain::{Invalid, Refusal};
-use store::StoreError;
+use store::{Contention, StoreError};
+
+/// When a caller may repeat a write that the database ended for the sake of others, in seconds.
+const CONTENDED_RETRY_S: u32 = 1;
 
 /// An error of the service: a refusal, which the caller can mend, or a failure, which the caller cannot.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -23,6 +26,9 @@ impl Error {
         match self {
             Self::Refused(refusal) => refusal.clone(),
             Self::Store(StoreError::DiskFull) => Refusal::DiskFull,
+            Self::Store(StoreError::Contention(Contention::Deadlock | Contention::LostRace)) => {
+                Refusal::Busy { retry_after_s: CONTENDED_RETRY_S }
+            }
             Self::Store(_) | Self::Internal(_) => Refusal::Internal,
         }
     }

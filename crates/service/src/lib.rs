@@ -37,6 +37,7 @@ mod sandbox_clock;
 mod service;
 mod webhook;
 mod work;
+mod write_retries;
 
 pub use channel::{badges, broadcast_settings, channel_admin, channels, relations, restrictions};
 pub use chat::{chat_log, chat_settings, chats};
@@ -52,7 +53,7 @@ pub use identity::{
 };
 pub use live::{categories, lives, watching};
 pub use platform::{audit_log, bulk, channel_events, idempotency, seals, world_rows};
-pub use realtime::{event_outbox, lost_events, session_details, sessions, subscriptions};
+pub use realtime::{event_outbox, lost_events, routed_sessions, session_details, sessions, subscriptions};
 pub use webhook::{connection_tests, deliveries, listeners, owned_webhooks, webhooks};
 
 pub use clock::{Clock, ManualClock};
@@ -70,3 +71,4 @@ pub use service::{Service, ServiceDeps};
 pub use store::queries::Page;
 pub use store::queries::channels::{ChannelRecord, PersonListing};
 pub use store::queries::session_details::SessionFilter;
+pub use write_retries::RetriedWrites;

@@ -42,6 +42,7 @@ use crate::realtime::undelivered_changes::UndeliveredChanges;
 use crate::realtime::used_urls::UsedUrls;
 use crate::webhook::delivery_queue::DeliveryQueue;
 use crate::webhook::webhook_settings::WebhookSettings;
+use crate::write_retries::{RetriedWrites, WriteRetries};
 use crate::{Clock, Entropy, Error, FailureLog, LogLimit, Purpose};
 
 /// The parts of a service.
@@ -124,6 +125,7 @@ pub(crate) struct Inner {
     pub node_locks: NodeLocks,
     pub slow_chats: Arc<SlowChats>,
     pub failures: FailureLog,
+    pub write_retries: WriteRetries,
     /// Limits the log lines about codes and refresh tokens that were presented again after their use.
     pub reused_credentials: LogLimit,
     pub socket_faults: Option<Arc<dyn SocketFaultPoint>>,
@@ -202,6 +204,7 @@ impl Service {
             node_locks: NodeLocks::default(),
             slow_chats: Arc::default(),
             failures: FailureLog::default(),
+            write_retries: WriteRetries::default(),
             reused_credentials: LogLimit::default(),
             socket_faults,
             audit_counter: Arc::default(),
@@ -249,6 +252,11 @@ impl Service {
     /// The counters of the store.
     pub fn store_stats(&self) -> store::Stats {
         self.0.store.stats()
+    }
+
+    /// The writes that were run again since the start.
+    pub fn retried_writes(&self) -> RetriedWrites {
+        self.0.write_retries.counts()
     }
 
     /// The state of the store's disk, as the last writes showed it.

@@ -1,6 +1,7 @@
 //! The unit of work: one write transaction and the effects that follow its commit.
 
 use std::ops::{Deref, DerefMut};
+use std::time::Duration;
 
 use bus::Message;
 use domain::audit::{AuditAction, Subject};
@@ -146,7 +147,8 @@ struct Committed<T> {
 impl Service {
     /// Runs a unit of work. Returns after the commit was synced and the effects have followed. If the caller
     /// stops waiting, for example because its client disconnected, the commit and the effects are still
-    /// completed.
+    /// completed. On PostgreSQL the work is run again when the database ended it for the sake of others, so it
+    /// changes nothing outside of its transaction (`write_retries.rs`).
     ///
     /// On SQLite the messages are published before the sync. A power failure can then undo a published event,
     /// but its caller has no answer yet (`docs/adr/0017-listeners-need-not-wait-for-the-sync.md`). Changes of
@@ -154,25 +156,52 @@ impl Service {
     /// before it returns.
     pub(crate) async fn write<T, F>(&self, work: F) -> Result<T, Error>
     where
-        F: for<'t> SendAsyncFnOnce<&'t mut Work<'t>, Result<T, Error>> + Send + 'static,
+        F: for<'t> SendAsyncFnOnce<&'t mut Work<'t>, Result<T, Error>> + Clone + Send + 'static,
         T: Send + 'static,
     {
-        let (service, batch) = (self.clone(), self.begin_event_batch());
+        let service = self.clone();
         run_to_completion(async move {
-            let row = batch.as_ref().map(OwnBatch::row);
-            let committed = match service.commit(work, row).await {
-                Ok(committed) => committed,
-                Err(error) => {
-                    if let (Some(batch), Error::Store(StoreError::CommitUnknown)) = (batch, &error) {
-                        batch.doubt();
-                    }
-                    return Err(error);
+            // SQLite has one writer.
+            if !service.0.store.is_remote() {
+                return service.write_once(work).await;
+            }
+            for tries in 1.. {
+                match service.write_once(work.clone()).await {
+                    Err(error) => match service.pause_before_retry(&error, tries) {
+                        Some(pause) => tokio::time::sleep(pause).await,
+                        None => return Err(error),
+                    },
+                    written => return written,
                 }
-            };
-            service.carry_out(committed, batch).await
+            }
+            Err(Error::Internal("a write was not run"))
         })
         .instrument(tracing::trace_span!(target: "traces", "store write"))
         .await
+    }
+
+    fn pause_before_retry(&self, error: &Error, tries: u32) -> Option<Duration> {
+        let random = u16::from_le_bytes(self.random(Purpose::Jitter));
+        self.0.write_retries.pause(error, tries, random)
+    }
+
+    /// Runs a unit of work with its effects, once.
+    async fn write_once<T, F>(&self, work: F) -> Result<T, Error>
+    where
+        F: for<'t> SendAsyncFnOnce<&'t mut Work<'t>, Result<T, Error>> + Send + 'static,
+        T: Send + 'static,
+    {
+        let batch = self.begin_event_batch();
+        let row = batch.as_ref().map(OwnBatch::row);
+        match self.commit(work, row).await {
+            Ok(committed) => self.carry_out(committed, batch).await,
+            Err(error) => {
+                if let (Some(batch), Error::Store(StoreError::CommitUnknown)) = (batch, &error) {
+                    batch.doubt();
+                }
+                Err(error)
+            }
+        }
     }
 
     /// Runs the transaction. On a bus that is not shared the publication begins with the commit. With a `row`

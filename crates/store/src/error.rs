@@ -124,12 +124,6 @@ impl StoreError {
         )
     }
 
-    /// Whether the engine ended the transaction to resolve a deadlock. The other transactions go on, so
-    /// another try works.
-    pub fn is_deadlock(&self) -> bool {
-        *self == Self::Contention(Contention::Deadlock)
-    }
-
     /// Whether other transactions were in the way.
     pub fn is_contention(&self) -> bool {
         matches!(self, Self::Contention(_))

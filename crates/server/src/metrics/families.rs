@@ -122,6 +122,12 @@ families! {
         Counter STORE_BUSY "stagedoor_store_busy_total" []
             "Requests, reads included, refused or given up because the store was busy. Each was answered with a 500."
             "any"
+        Counter STORE_RETRIES "stagedoor_store_write_retries_total" ["cause"]
+            "Writes that were run again after PostgreSQL had ended them: `deadlock` or `lost_race`. They wrote nothing before."
+            ""
+        Counter STORE_GIVEN_UP "stagedoor_store_writes_given_up_total" []
+            "Writes that PostgreSQL ended at each of 5 runs. Their requests were answered with a 429 and the reason `busy`."
+            "any: transactions lock the same rows all the time"
         Counter STORE_DISK_FULL "stagedoor_store_disk_full_total" []
             "Transactions that failed because of a full disk. Their requests were answered with a 503."
             "any: free disk space, then writes work again"

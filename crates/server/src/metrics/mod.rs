@@ -18,6 +18,7 @@ use domain::{SessionKey, Timestamp};
 use gateway::{CloseReason, Gateway, Transport};
 use jobs::webhooks::{DELAY_BOUNDS_MS, WebhookMetrics};
 use service::Service;
+use service::routed_sessions::RouterComparison;
 use telemetry::{ExportFigures, Signal};
 use upstream::Upstreams;
 use web::{
@@ -61,7 +62,7 @@ impl NodeInfo for NodeMetrics {
             sessions(&mut page, &sockets);
             bus(&mut page, &sockets, &self.service);
             http(&mut page, &traffic);
-            store(&mut page, &self.service.store_stats(), self.service.store_disk());
+            store(&mut page, &self.service);
             credentials(&mut page, &self.service);
             failures(&mut page, &traffic.failures);
             upstreams(&mut page, &self.upstreams);
@@ -75,6 +76,15 @@ impl NodeInfo for NodeMetrics {
             self.archive(&mut page);
             self.node(&mut page, &process);
             page.into_text()
+        })
+    }
+
+    fn compare_router(&self) -> BoxFuture<'_, Result<RouterComparison, service::Error>> {
+        Box::pin(async {
+            match &self.gateway {
+                Some(gateway) => gateway.compare_with_store().await,
+                None => Ok(RouterComparison::empty(self.service.node())),
+            }
         })
     }
 
@@ -140,14 +150,19 @@ fn http(page: &mut Page, traffic: &TrafficFigures) {
     }
 }
 
-fn store(page: &mut Page, stats: &store::Stats, disk: store::Disk) {
+fn store(page: &mut Page, service: &Service) {
+    let (stats, retried) = (service.store_stats(), service.retried_writes());
     page.single(&STORE_COMMITTED, stats.committed);
     page.single(&STORE_ROLLED_BACK, stats.rolled_back);
     page.single(&STORE_COMMITS, stats.syncs);
     page.single(&STORE_LARGEST_BATCH, stats.largest_batch);
     page.single(&STORE_WAITING, stats.waiting);
     page.single(&STORE_BUSY, stats.busy);
-    page.single(&STORE_DISK_FULL, disk.times_full);
+    page.family(&STORE_RETRIES)
+        .sample(["deadlock"], retried.after_deadlock)
+        .sample(["lost_race"], retried.after_lost_race);
+    page.single(&STORE_GIVEN_UP, retried.given_up);
+    page.single(&STORE_DISK_FULL, service.store_disk().times_full);
 }
 
 fn credentials(page: &mut Page, service: &Service) {

@@ -59,6 +59,7 @@ pub enum ScopeChoice {
 }
 
 /// The answer to a registration under an idempotency key.
+#[derive(Clone)]
 struct Registered {
     client_id: ClientId,
     /// Sealed with the service key.

@@ -17,6 +17,7 @@ use crate::work::Work;
 use crate::{Error, Purpose, Service};
 
 /// An added key.
+#[derive(Clone)]
 struct AddedKey {
     key_id: OperatorKeyId,
     /// Sealed with the service key.

@@ -210,6 +210,7 @@ struct Pair {
     refresh: RefreshToken,
 }
 
+#[derive(Clone)]
 struct PairHashes {
     access: SecretHash,
     refresh: SecretHash,

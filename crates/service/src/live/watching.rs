@@ -19,9 +19,6 @@ use crate::service::Inner;
 use crate::work::Work;
 use crate::{Error, Service};
 
-/// Maximum number of tries of a report that deadlocks with another transaction.
-const REPORT_TRIES: u32 = 3;
-
 /// The progress of a viewer in a campaign.
 #[derive(Clone, Debug)]
 pub struct Progress {
@@ -49,19 +46,7 @@ impl Service {
                 return watching;
             }
         }
-        let mut tries = 1..REPORT_TRIES;
-        loop {
-            let (report, key) = (report.clone(), key.clone());
-            let watching = self
-                .write(async move |work: &mut Work<'_>| watch_once(work, &report, key.as_ref()).await)
-                .await;
-            match watching {
-                // A node of an earlier version adds the minutes of a batch line by line, without the lock
-                // that prevents deadlocks.
-                Err(Error::Store(error)) if error.is_deadlock() && tries.next().is_some() => {}
-                watching => return watching,
-            }
-        }
+        self.write(async move |work: &mut Work<'_>| watch_once(work, &report, key.as_ref()).await).await
     }
 
     /// Returns a campaign, with the rewards that can be claimed.

@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use domain::{ChannelId, Refusal};
 use store::queries::chats::is_time_taken;
+use store::{Contention, StoreError};
 
 use crate::channel::channels;
 use crate::channel::relations;
@@ -31,7 +32,7 @@ use crate::{Error, Purpose, Service};
 pub use entries::{BATCH_MAX, ChannelEvent, Entry, KeyedEntry};
 use entries::{Prepared, PreparedEntry};
 
-/// Maximum number of runs of a batch that conflicts with other transactions.
+/// Maximum number of runs of a batch that waits too long for other transactions.
 const TRIES_MAX: u32 = 5;
 
 /// The outcome of an entry: `None` if the entry took effect, else the refusal.
@@ -75,8 +76,8 @@ impl Service {
         }
     }
 
-    /// Runs a batch up to [`TRIES_MAX`] times while it conflicts with other transactions. A run that
-    /// conflicts writes nothing.
+    /// Runs a batch up to [`TRIES_MAX`] times while it waits too long for other transactions. Such a run
+    /// writes nothing. [`Service::write`] runs a batch again for other conflicts.
     async fn run_until_uncontended(
         &self,
         batch: &Arc<[Prepared]>,
@@ -84,7 +85,7 @@ impl Service {
     ) -> Result<Vec<EntryOutcome>, Error> {
         let mut outcome = self.run(batch.clone(), mode).await;
         for _ in 1..TRIES_MAX {
-            if !outcome.as_ref().is_err_and(is_contention) {
+            if !outcome.as_ref().is_err_and(has_waited_too_long) {
                 break;
             }
             outcome = self.run(batch.clone(), mode).await;
@@ -190,6 +191,13 @@ fn is_outage(error: &Error) -> bool {
         Error::Store(error) => error.is_outage(),
         error => *error == locks::CONTENDED.into(),
     }
+}
+
+fn has_waited_too_long(error: &Error) -> bool {
+    let too_long = |error: &StoreError| {
+        matches!(error, StoreError::Contention(Contention::LockTimeout | Contention::StatementTimeout))
+    };
+    matches!(error, Error::Store(error) if too_long(error))
 }
 
 /// Whether the batch conflicted with other transactions.

@@ -7,9 +7,6 @@ use crate::realtime::sessions;
 use crate::work::Work;
 use crate::{Error, Service};
 
-/// Maximum number of tries of a batch that deadlocks with sessions that end by themselves.
-const TRIES: u32 = 3;
-
 impl Service {
     /// Deletes the session URLs and ends the sessions that a deleted or revoked application, user or
     /// client secret opened. The deletion or revocation is committed before. The nodes of the sessions
@@ -26,19 +23,11 @@ impl Service {
     }
 
     async fn end_some(&self, admitted: &AdmittedBy, after: SessionKey) -> Result<Option<SessionKey>, Error> {
-        let mut tries = 1..TRIES;
-        loop {
-            let (admitted, after) = (admitted.clone(), after.clone());
-            let ended = self
-                .write(async move |work: &mut Work<'_>| {
-                    let now = work.now();
-                    Ok(work.end_sessions(&admitted, &after, now, sessions::REVOKED).await?)
-                })
-                .await;
-            match ended {
-                Err(Error::Store(error)) if error.is_deadlock() && tries.next().is_some() => {}
-                ended => return ended,
-            }
-        }
+        let admitted = admitted.clone();
+        self.write(async move |work: &mut Work<'_>| {
+            let now = work.now();
+            Ok(work.end_sessions(&admitted, &after, now, sessions::REVOKED).await?)
+        })
+        .await
     }
 }

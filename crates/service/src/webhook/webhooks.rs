@@ -48,6 +48,7 @@ pub struct WebhookSecretDetails {
 }
 
 /// A secret that was added to a webhook.
+#[derive(Clone)]
 struct AddedSecret {
     secret_id: WebhookSecretId,
     /// Sealed with the service key.
@@ -97,7 +98,7 @@ impl Service {
         &self,
         client_id: &ClientId,
         as_new: (Option<String>, Option<Disabled>),
-        alter: impl FnOnce(Webhook, Timestamp) -> Result<Option<Webhook>, Error> + Send + 'static,
+        alter: impl FnOnce(Webhook, Timestamp) -> Result<Option<Webhook>, Error> + Clone + Send + 'static,
     ) -> Result<(WebhookDetails, Option<WebhookSecret>), Error> {
         let (client_id, now) = (client_id.clone(), self.now());
         let made_id = WebhookId::generate(now, self.random(Purpose::Webhook));

@@ -34,3 +34,4 @@ mod tokens;
 mod upstream;
 mod webhooks;
 mod world;
+mod write_retries;

@@ -1,6 +1,8 @@
 //! The patterns that keep rules true under concurrency without `FOR UPDATE`.
 
-use store::{StoreError, Tx, params};
+use store::testing::postgres;
+use store::{Contention, Store, StoreError, Tx, params};
+use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
 use crate::both;
@@ -98,4 +100,37 @@ async fn many_reads_at_once_all_find_their_row() {
         assert!(reads.join_all().await.into_iter().all(|found| found));
     })
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_transaction_that_another_one_was_faster_than_has_lost_a_race() {
+    // The transactions of the service have READ COMMITTED, where this is rare.
+    const ISOLATE: &str = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ";
+    const CHANGE: &str = "UPDATE notes SET body = $1 WHERE id = 1";
+    let fresh = postgres().await;
+    let store = fresh.open(crate::options()).await;
+    crate::insert(&store, 1).await.unwrap();
+    let ((began, has_begun), (changed, has_changed)) = (oneshot::channel(), oneshot::channel::<()>());
+    let slow = {
+        let store: Store = store.clone();
+        tokio::spawn(async move {
+            let changed: Result<u64, StoreError> = store
+                .write(async move |tx: &mut Tx| {
+                    tx.execute(ISOLATE, &[]).await?;
+                    tx.query("SELECT id FROM notes", &[]).await?;
+                    began.send(()).expect("the test waits");
+                    has_changed.await.expect("the test goes on");
+                    tx.execute(CHANGE, params!["slow"]).await
+                })
+                .await;
+            changed
+        })
+    };
+    has_begun.await.unwrap();
+    let fast = store.write(async move |tx: &mut Tx| tx.execute(CHANGE, params!["fast"]).await).await;
+    assert_eq!(fast, Ok::<_, StoreError>(1));
+    changed.send(()).unwrap();
+    assert_eq!(slow.await.unwrap(), Err(Contention::LostRace.into()));
+    store.close().await;
+    fresh.remove().await;
 }
