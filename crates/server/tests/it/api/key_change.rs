@@ -7,6 +7,7 @@ use serde_json::json;
 use server::{Environment, Node, Settings};
 use service::seals::{SealedKind, SealsSeen};
 use store::Target;
+use store::testing::postgres;
 use testkit::{Api, EmptyDatabase, Request, World, both, settings_on};
 
 const NEXT_OPERATOR_KEY: &str = "the next operator key of this service";
@@ -113,4 +114,38 @@ async fn both_keys_are_valid_until_every_secret_is_sealed_again() {
         late.stop().await;
     })
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_nodes_with_the_keys_in_another_order_serve_side_by_side() {
+    // A SQLite file has one node.
+    let database = postgres().await;
+    let target = database.target();
+    // A node of an operator key has its own as the first one, in each step of a rotation.
+    let before = node(&target, "the first", Some("the next")).await;
+    let after = node(&target, "the next", Some("the first")).await;
+    let api = |node: &Node, key| Api::new(node.base_url(), key);
+    let [old, new] = [api(&before, World::OPERATOR_KEY), api(&after, World::OPERATOR_KEY)];
+    for node in [&before, &after] {
+        for key in [World::OPERATOR_KEY, NEXT_OPERATOR_KEY] {
+            api(node, key).operator(Request::get("/platform/v1/keys")).await.content();
+        }
+    }
+    let app = old.application("bot").create().await;
+    let person = new.person("someone").create().await;
+    for (maker, reader) in [(&old, &new), (&new, &old), (&old, &new)] {
+        // A token, a stream key and a cursor of one node are good on the other.
+        let token = maker.sign_in(&app, &person).await.access;
+        let made = maker.stream_key(&token).await.content();
+        assert_eq!(reader.stream_key(&token).await.content(), made);
+        let page = maker.operator(Request::get("/platform/v1/sessions?size=1")).await.content();
+        assert!(page["data"].is_array(), "{page}");
+        let mut socket = reader.open_user_session(&token).await;
+        reader.subscribe(&token, "chat", socket.session_key()).await.content();
+        socket.system("subscribed").await;
+        socket.close().await;
+    }
+    after.stop().await;
+    before.stop().await;
+    database.remove().await;
 }

@@ -2,6 +2,7 @@
 
 mod alerts;
 mod archives;
+mod backup_crashes;
 mod backups;
 mod check_config;
 mod command_line;
