@@ -7,6 +7,9 @@ use store::transfer::Snapshot;
 
 use crate::BackupError;
 
+/// A node that has not written its heartbeat for this time is no longer alive, in milliseconds.
+const SILENT_MS: i64 = 20_000;
+
 /// A sentence about a store, and what contradicts it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
@@ -29,6 +32,16 @@ pub struct Finding {
 pub async fn inspect(target: &Target, now: Timestamp) -> Result<Vec<Finding>, BackupError> {
     let snapshot = Snapshot::open(target).await.map_err(BackupError::of("the store"))?;
     inspect_snapshot(&snapshot, now).await
+}
+
+/// The nodes that are alive, by their names.
+///
+/// # Errors
+/// The store cannot be opened, or its schema is another one.
+pub async fn living_nodes(target: &Target, now: Timestamp) -> Result<Vec<String>, BackupError> {
+    let of_store = || BackupError::of("the store");
+    let snapshot = Snapshot::open(target).await.map_err(of_store())?;
+    snapshot.nodes_seen_after(now.plus_ms(-SILENT_MS).as_millis()).await.map_err(of_store())
 }
 
 pub(crate) async fn inspect_snapshot(

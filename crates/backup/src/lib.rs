@@ -41,7 +41,7 @@ mod take;
 pub use drill::{Drill, drill};
 pub use error::BackupError;
 pub use folder::{Backup, find, list};
-pub use inspect::{Finding, inspect};
+pub use inspect::{Finding, inspect, living_nodes};
 pub use manifest::{Manifest, TableEntry};
 pub use moving::{Move, Moved, move_store};
 pub use report::{OnReport, Phase};

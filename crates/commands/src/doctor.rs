@@ -116,6 +116,7 @@ Examples:
   stagedoor doctor --only token-expiry,socket-closed -- python bot.py
   stagedoor doctor --junit report.xml --jobs 1 -- ./bot
   stagedoor doctor --deep --data /var/lib/stagedoor
+  stagedoor doctor --deep --data /var/lib/stagedoor --node http://127.0.0.1:8080
   stagedoor doctor --fast-pings --jobs 16 --timeout 10 -- node bot.js
 
 Exit codes: 0 no check failed, 1 a check failed, 2 wrong use, 3 a sandbox did not start."

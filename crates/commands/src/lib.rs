@@ -49,6 +49,7 @@ pub mod health;
 pub mod hosts_file;
 pub mod junit;
 pub mod logs;
+pub mod node_router;
 pub mod open;
 mod polling;
 mod recording;

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use domain::refusal::{Credential, CredentialFault, Resource};
 use domain::{Language, Refusal, SessionKey};
 use http_body_util::Full;
+use service::routed_sessions::RouterComparison;
 use service::{LogLimit, Service};
 use socketio::{CloseReason, Framing};
 use tokio::sync::oneshot;
@@ -250,6 +251,15 @@ impl Gateway {
     pub async fn connection(&self, key: &SessionKey) -> Option<(Transport, Duration)> {
         let session = self.0.shards.session(key).await?;
         Some((session.transport()?, session.silent_for()))
+    }
+
+    /// Compares the sessions and subscriptions of this node with those in the store. Differences that are
+    /// only changes under way are not among the result.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn compare_with_store(&self) -> Result<RouterComparison, service::Error> {
+        node::compare(&self.0.context, &self.0.shards).await
     }
 
     /// Number of open sockets: those of sessions, and those before or after a session.

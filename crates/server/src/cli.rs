@@ -13,6 +13,7 @@ mod common;
 mod deep;
 mod listen_address;
 mod progress;
+mod router_finding;
 mod serve;
 mod shell_files;
 mod store_options;

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use domain::Refusal;
 use futures_util::{StreamExt, stream};
-use store::{Contention, StoreError};
+use store::StoreError;
 use tokio::sync::oneshot;
 
 use crate::commit_queue::{CommitQueue, Outcome, Waiting};
@@ -24,8 +24,6 @@ use crate::{Error, Service};
 
 /// A batch that runs for longer is slow. It stops counting, so that it does not hold the requests behind it.
 const SLOW_AFTER: Duration = Duration::from_millis(50);
-/// Maximum number of runs of a transaction that conflicts with others.
-const TRIES_MAX: u32 = 3;
 /// Maximum number of locks that the requests of a batch wait for at the same time.
 const LOCKS_AWAITED_MAX: usize = 4;
 
@@ -233,28 +231,15 @@ impl Service {
         locked
     }
 
-    /// Runs the transaction of a part of a batch. It is run again after a deadlock or a lost race.
+    /// Runs the transaction of a part of a batch.
     async fn write_part<R: GroupCommit>(
         &self,
         part: &[ReadyOf<R>],
         locking: Locking,
     ) -> Result<Vec<Written<R::Done>>, Error> {
         let requests: Arc<[Arc<R>]> = part.iter().map(|ready| ready.request.clone()).collect();
-        let mut tries = 1;
-        loop {
-            let (service, requests) = (self.clone(), requests.clone());
-            let written = self
-                .write(async move |work: &mut Work<'_>| R::write(&service, work, &requests, locking).await)
-                .await;
-            match written {
-                Err(Error::Store(StoreError::Contention(Contention::Deadlock | Contention::LostRace)))
-                    if tries < TRIES_MAX =>
-                {
-                    tries += 1;
-                }
-                written => return written,
-            }
-        }
+        let service = self.clone();
+        self.write(async move |work: &mut Work<'_>| R::write(&service, work, &requests, locking).await).await
     }
 
     /// Ends requests with the failure of the store, and those that wait, so that they do not wait for the

@@ -147,8 +147,8 @@ struct Committed<T> {
 impl Service {
     /// Runs a unit of work. Returns after the commit was synced and the effects have followed. If the caller
     /// stops waiting, for example because its client disconnected, the commit and the effects are still
-    /// completed. On PostgreSQL the work is run again when the database ended it for the sake of others, so it
-    /// changes nothing outside of its transaction (`write_retries.rs`).
+    /// completed. On PostgreSQL the work is run again when the database ended it for the sake of others, so
+    /// it changes nothing outside of its transaction (`write_retries.rs`).
     ///
     /// On SQLite the messages are published before the sync. A power failure can then undo a published event,
     /// but its caller has no answer yet (`docs/adr/0017-listeners-need-not-wait-for-the-sync.md`). Changes of
@@ -159,12 +159,12 @@ impl Service {
         F: for<'t> SendAsyncFnOnce<&'t mut Work<'t>, Result<T, Error>> + Clone + Send + 'static,
         T: Send + 'static,
     {
+        // SQLite has one writer.
+        if !self.0.store.is_remote() {
+            return self.try_write(work).await;
+        }
         let service = self.clone();
         run_to_completion(async move {
-            // SQLite has one writer.
-            if !service.0.store.is_remote() {
-                return service.write_once(work).await;
-            }
             for tries in 1.. {
                 match service.write_once(work.clone()).await {
                     Err(error) => match service.pause_before_retry(&error, tries) {
@@ -180,7 +180,20 @@ impl Service {
         .await
     }
 
-    fn pause_before_retry(&self, error: &Error, tries: u32) -> Option<Duration> {
+    /// Like [`write`](Self::write), but runs the work once.
+    pub(crate) async fn try_write<T, F>(&self, work: F) -> Result<T, Error>
+    where
+        F: for<'t> SendAsyncFnOnce<&'t mut Work<'t>, Result<T, Error>> + Send + 'static,
+        T: Send + 'static,
+    {
+        let service = self.clone();
+        run_to_completion(async move { service.write_once(work).await })
+            .instrument(tracing::trace_span!(target: "traces", "store write"))
+            .await
+    }
+
+    /// The pause before a write is run again, after `tries` runs. `None` if it is not run again.
+    pub(crate) fn pause_before_retry(&self, error: &Error, tries: u32) -> Option<Duration> {
         let random = u16::from_le_bytes(self.random(Purpose::Jitter));
         self.0.write_retries.pause(error, tries, random)
     }

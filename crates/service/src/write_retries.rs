@@ -35,8 +35,8 @@ pub struct RetriedWrites {
 }
 
 impl WriteRetries {
-    /// The pause before a write is run again, after `tries` runs of which the last failed. `None` if it is not
-    /// run again. `random` spreads the writes that were in each other's way.
+    /// The pause before a write is run again, after `tries` runs of which the last failed. `None` if it is
+    /// not run again. `random` spreads the writes that were in each other's way.
     pub fn pause(&self, error: &Error, tries: u32, random: u16) -> Option<Duration> {
         let counter = match error {
             Error::Store(StoreError::Contention(Contention::Deadlock)) => &self.deadlocks,

@@ -4,9 +4,9 @@
 //!
 //! - Columns are `TEXT`, `BIGINT` (epoch milliseconds, counts) and `BOOLEAN`. Parameters are `$1..$n`.
 //! - `ON CONFLICT … DO UPDATE`, `RETURNING` and partial unique indexes work on both engines. `FOR UPDATE`
-//!   does not: a transaction locks a row by updating the parent row first. The only statements that run on one
-//!   engine are in `queries/cluster/locks.rs`, `chat_appends.rs`, `live/lives.rs` and `postgres/upkeep.rs`. A
-//!   single-use row is consumed by one `UPDATE … WHERE used_at IS NULL RETURNING …`.
+//!   does not: a transaction locks a row by updating the parent row first. The only statements that run on
+//!   one engine are in `queries/cluster/locks.rs`, `chat_appends.rs`, `live/lives.rs` and
+//!   `postgres/upkeep.rs`. A single-use row is consumed by one `UPDATE … WHERE used_at IS NULL RETURNING …`.
 //! - `SUM` over BIGINT is NUMERIC on PostgreSQL: write `CAST(SUM(x) AS BIGINT)`. A parameter without a column
 //!   that gives its type is written `CAST($1 AS BIGINT)`.
 //! - Constraints are never deferred, because a violation by one request would fail the whole batch that

@@ -7,6 +7,7 @@ use std::time::Duration;
 use domain::secret::SecretHash;
 use domain::{Language, Profile, Refusal, SessionKey};
 use service::Service;
+use service::routed_sessions::RouterComparison;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::ClientAddress;
@@ -52,6 +53,9 @@ pub struct SignInProvider {
 pub trait NodeInfo: Send + Sync {
     /// All metrics of the node, in the text format of Prometheus. `traffic` is the metrics of this HTTP side.
     fn metrics(&self, traffic: TrafficFigures) -> BoxFuture<'_, String>;
+
+    /// The router of this node beside the store. It is empty on a node without sockets.
+    fn compare_router(&self) -> BoxFuture<'_, Result<RouterComparison, service::Error>>;
 
     /// How a session is connected to this node; `None` if it is not.
     fn connection<'a>(&'a self, session: &'a SessionKey) -> BoxFuture<'a, Option<Connection>>;

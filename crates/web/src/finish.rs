@@ -91,13 +91,14 @@ fn page_request(web: &Web, request: &mut Request, has_pages: bool) -> Option<Box
 }
 
 /// The first parts of the paths that programs call.
-const PROGRAMS: [&str; 9] = [
+const PROGRAMS: [&str; 10] = [
     "/open/",
     "/auth/",
     "/platform/",
     "/sandbox/",
     "/health/",
     "/metrics",
+    "/router",
     "/socket.io",
     "/pictures/",
     "/assets/",

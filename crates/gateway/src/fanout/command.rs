@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use domain::SessionKey;
-use domain::session::SessionChange;
+use domain::session::{SessionChange, Subscription};
 use service::lost_events::Lost;
 use socketio::CloseReason;
 use tokio::sync::oneshot;
@@ -42,6 +42,8 @@ pub(crate) enum Command<S = Arc<Session>> {
     Lost(Arc<Lost>),
     /// Asks for a session by its key.
     Find(SessionKey, oneshot::Sender<Option<S>>),
+    /// Asks for the subscriptions of sessions, in their order. `None` for a session that is not there.
+    Subscriptions(Vec<SessionKey>, oneshot::Sender<Vec<Option<Vec<Subscription>>>>),
     /// Asks for every session.
     List(oneshot::Sender<Vec<S>>),
 }

@@ -112,6 +112,14 @@ impl<K: Eq + Hash, M, C: Default> Index<K, M, C> {
         self.members.get(slot).is_some_and(|member| !member.subscriptions.is_empty())
     }
 
+    /// The subscriptions of a member, in any order.
+    pub(super) fn subscriptions(&self, slot: Slot) -> impl Iterator<Item = (EventType, &ChannelId)> {
+        let subscriptions = self.members.get(slot).map_or(&[][..], |member| &member.subscriptions);
+        subscriptions.iter().filter_map(|subscription| {
+            self.channels.get(subscription.channel).map(|channel| (subscription.event, &channel.id))
+        })
+    }
+
     /// The slot of the channel with this id; `None` when it has no subscriber.
     pub(super) fn channel(&self, id: &ChannelId) -> Option<Slot> {
         self.names.get(id).copied()

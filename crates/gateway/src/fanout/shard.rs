@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use bus::Interest;
 use domain::event::EventType;
-use domain::session::{ChangeKind, SessionChange};
+use domain::session::{ChangeKind, SessionChange, Subscription};
 use domain::{ChannelId, SessionKey};
 use service::lost_events::Lost;
 use socketio::{CloseReason, Millis};
@@ -158,6 +158,11 @@ impl<S: Clone> Shard<S> {
                 // The caller may be gone.
                 let _ = reply.send(session.cloned());
             }
+            Command::Subscriptions(keys, reply) => {
+                let found = keys.iter().map(|key| self.index.find(key).map(|slot| self.subscriptions(slot)));
+                // The caller may be gone.
+                let _ = reply.send(found.collect());
+            }
             Command::List(reply) => {
                 let sessions = self.index.members().map(|(_, member)| member.session.clone());
                 // The caller may be gone.
@@ -165,6 +170,14 @@ impl<S: Clone> Shard<S> {
             }
         }
         self.take_effects()
+    }
+
+    fn subscriptions(&self, member: Slot) -> Vec<Subscription> {
+        let subscription = |(event_type, channel): (EventType, &ChannelId)| Subscription {
+            event_type,
+            channel_id: channel.clone(),
+        };
+        self.index.subscriptions(member).map(subscription).collect()
     }
 
     fn take_effects(&mut self) -> Vec<Effect> {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 use domain::SessionKey;
+use domain::session::Subscription;
 use tokio::sync::{mpsc, oneshot};
 
 use super::command::{Command, Join, PendingJoins};
@@ -88,6 +89,22 @@ impl Shards {
         let (reply, answer) = oneshot::channel();
         self.send(key, Command::Find(key.clone(), reply)).await;
         answer.await.ok().flatten()
+    }
+
+    /// The subscriptions of some sessions, in their order. `None` for a session that is not on this node.
+    pub(crate) async fn subscriptions(&self, keys: &[SessionKey]) -> Vec<Option<Vec<Subscription>>> {
+        let mut found = vec![None; keys.len()];
+        for shard in &self.senders {
+            let of_shard = |(_, key): &(usize, &SessionKey)| std::ptr::eq(self.shard_of(key), shard);
+            let (places, asked): (Vec<_>, Vec<_>) = keys.iter().enumerate().filter(of_shard).unzip();
+            let (reply, answer) = oneshot::channel();
+            let asked = asked.into_iter().cloned().collect();
+            if shard.commands.send(Command::Subscriptions(asked, reply)).await.is_ok() {
+                let answers = answer.await.unwrap_or_default();
+                places.into_iter().zip(answers).for_each(|(place, answer): (usize, _)| found[place] = answer);
+            }
+        }
+        found
     }
 
     /// Number of changes so far whose session was not found in any shard.

@@ -8,6 +8,7 @@ use serde_json::json;
 use service::Clock;
 
 use super::backup::failure;
+use super::router_finding::{self, RouterFinding};
 use super::store_options::StoreOptions;
 
 /// The heading of the options of `--deep`, in the help.
@@ -25,6 +26,16 @@ pub struct DoctorCommand {
     #[arg(long, conflicts_with = "command", help_heading = DEEP)]
     pub deep: bool,
 
+    /// The address of a running node, as in http://10.0.0.1:8080, once for each node. Its router, the
+    /// sessions and subscriptions in its memory, is compared with the store.
+    #[arg(long = "node", value_name = "URL", requires = "deep", help_heading = DEEP)]
+    pub nodes: Vec<String>,
+
+    /// The operator key of the nodes. Better set by STAGEDOOR_OPERATOR_KEY or STAGEDOOR_OPERATOR_KEY_FILE,
+    /// which keep it out of the list of processes.
+    #[arg(long, value_name = "KEY", env = "STAGEDOOR_OPERATOR_KEY", hide_env_values = true, help_heading = DEEP)]
+    pub operator_key: Option<String>,
+
     /// The store.
     #[command(flatten, next_help_heading = DEEP)]
     pub store: StoreOptions,
@@ -36,13 +47,18 @@ pub struct DoctorCommand {
 /// [`CommandFailure`] when a sentence is not true, with the exit code.
 pub async fn examine_store(options: &DoctorCommand) -> Result<(), CommandFailure> {
     let target = options.store.target().map_err(CommandFailure::Usage)?;
-    let findings = inspect(&target, Clock::system().now()).await.map_err(failure)?;
+    let now = Clock::system().now();
+    let findings = inspect(&target, now).await.map_err(failure)?;
+    let router = RouterFinding::of(&options.nodes, options.operator_key.as_deref(), &target, now).await?;
     match options.bot.is_json() {
-        true => println!("{}", as_json(&findings)),
-        false => findings.iter().for_each(|finding| print!("{}", as_text(finding))),
+        true => println!("{}", as_json(&findings, &router)),
+        false => {
+            findings.iter().for_each(|finding| print!("{}", as_text(finding)));
+            print!("{}", router.as_text());
+        }
     }
-    let broken: Vec<_> =
-        findings.iter().filter(|finding| !is_true(finding)).map(|found| found.name).collect();
+    let broken = findings.iter().filter(|finding| !is_true(finding)).map(|found| found.name);
+    let broken: Vec<_> = broken.chain((!router.is_true()).then_some(router_finding::NAME)).collect();
     if broken.is_empty() {
         return Ok(());
     }
@@ -53,12 +69,13 @@ fn is_true(finding: &Finding) -> bool {
     finding.contradictions.is_empty()
 }
 
-fn as_json(findings: &[Finding]) -> serde_json::Value {
+fn as_json(findings: &[Finding], router: &RouterFinding) -> serde_json::Value {
     let sentences = findings.iter().map(|finding| {
         json!({ "name": finding.name, "sentence": finding.sentence, "ok": is_true(finding), "mend": finding.mend,
             "contradictions": finding.contradictions, "more": finding.are_more })
     });
-    json!({ "ok": findings.iter().all(is_true), "sentences": sentences.collect::<Vec<_>>() })
+    let is_ok = findings.iter().all(is_true) && router.is_true();
+    json!({ "ok": is_ok, "sentences": sentences.collect::<Vec<_>>(), "router": router.as_json() })
 }
 
 fn as_text(finding: &Finding) -> String {

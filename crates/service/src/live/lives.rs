@@ -182,8 +182,8 @@ async fn put_since(
     match work.live_on_air(channel).await? {
         Some(live) if live.show == show => return Ok(()),
         Some(_) => {}
-        // A start also locks the row that numbers the lives. A batch keeps that lock for its later lines, so it
-        // must not meet a start there that has locked a setting of the batch.
+        // A start also locks the row that numbers the lives. A batch keeps that lock for its later lines, so
+        // it must not meet a start there that has locked a setting of the batch.
         None => work.share_lock(Shared::Channel(channel)).await?,
     }
     // Everything is read again under the locks of the clock and of the setting.

@@ -15,7 +15,6 @@ use std::sync::Arc;
 
 use domain::{ChannelId, Refusal};
 use store::queries::chats::is_time_taken;
-use store::{Contention, StoreError};
 
 use crate::channel::channels;
 use crate::channel::relations;
@@ -32,7 +31,7 @@ use crate::{Error, Purpose, Service};
 pub use entries::{BATCH_MAX, ChannelEvent, Entry, KeyedEntry};
 use entries::{Prepared, PreparedEntry};
 
-/// Maximum number of runs of a batch that waits too long for other transactions.
+/// Maximum number of runs of a batch that conflicts with other transactions.
 const TRIES_MAX: u32 = 5;
 
 /// The outcome of an entry: `None` if the entry took effect, else the refusal.
@@ -76,19 +75,21 @@ impl Service {
         }
     }
 
-    /// Runs a batch up to [`TRIES_MAX`] times while it waits too long for other transactions. Such a run
-    /// writes nothing. [`Service::write`] runs a batch again for other conflicts.
+    /// Runs a batch up to [`TRIES_MAX`] times while it conflicts with other transactions, each time with the
+    /// locks that it needs by then. A run that conflicts writes nothing.
     async fn run_until_uncontended(
         &self,
         batch: &Arc<[Prepared]>,
         mode: BatchMode,
     ) -> Result<Vec<EntryOutcome>, Error> {
         let mut outcome = self.run(batch.clone(), mode).await;
-        for _ in 1..TRIES_MAX {
-            if !outcome.as_ref().is_err_and(has_waited_too_long) {
-                break;
+        for tries in 1..=TRIES_MAX {
+            let Some(error) = outcome.as_ref().err().filter(|error| is_contention(error)) else { break };
+            let pause = self.pause_before_retry(error, tries);
+            if tries < TRIES_MAX {
+                tokio::time::sleep(pause.unwrap_or_default()).await;
+                outcome = self.run(batch.clone(), mode).await;
             }
-            outcome = self.run(batch.clone(), mode).await;
         }
         outcome
     }
@@ -108,7 +109,7 @@ impl Service {
         let shared = self.locks_of(&batch);
         let _held = self.lock_in_node(&shared).await?;
         let posting = self.posting();
-        let run = self.write(async move |work: &mut Work<'_>| {
+        let run = self.try_write(async move |work: &mut Work<'_>| {
             work.lock_in_order(&shared).await?;
             let mut outcomes = vec![None; batch.len()];
             match mode {
@@ -191,13 +192,6 @@ fn is_outage(error: &Error) -> bool {
         Error::Store(error) => error.is_outage(),
         error => *error == locks::CONTENDED.into(),
     }
-}
-
-fn has_waited_too_long(error: &Error) -> bool {
-    let too_long = |error: &StoreError| {
-        matches!(error, StoreError::Contention(Contention::LockTimeout | Contention::StatementTimeout))
-    };
-    matches!(error, Error::Store(error) if too_long(error))
 }
 
 /// Whether the batch conflicted with other transactions.

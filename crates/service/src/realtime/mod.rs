@@ -5,6 +5,7 @@ pub mod event_outbox;
 pub(crate) mod lost_event_recorder;
 pub mod lost_events;
 pub(crate) mod publication;
+pub mod routed_sessions;
 pub mod session_details;
 pub(crate) mod session_ends;
 pub mod sessions;

@@ -62,7 +62,8 @@ pub use live::{categories, lives, watching, watching_groups};
 pub use page::Page;
 pub use platform::{audit_log, idempotency, mail_outbox, seals, world_rows};
 pub use realtime::{
-    event_outbox, lost_events, session_details, session_ends, sessions, subscription_groups, subscriptions,
+    event_outbox, lost_events, routed_sessions, session_details, session_ends, sessions, subscription_groups,
+    subscriptions,
 };
 pub use webhook::{deliveries, webhooks};
 

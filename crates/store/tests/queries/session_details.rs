@@ -3,6 +3,7 @@
 use domain::SessionKey;
 use domain::event::EventType;
 use domain::session::{SessionDetails, SessionOwner};
+use store::queries::routed_sessions::RoutedSession;
 use store::queries::session_details::SessionFilter;
 use store::{StoreError, Tx};
 
@@ -154,6 +155,35 @@ async fn a_session_ended_by_the_operator_is_closing_until_its_node_has_closed_it
         assert_eq!(closing(tx, "n2").await?, ["s7 evicted"]);
         tx.disconnect_session(&session("s1"), at(41), "evicted").await?;
         assert_eq!(closing(tx, "n1").await?, ["s6 evicted"]);
+        Ok(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_connected_sessions_of_a_node_are_read_with_their_subscriptions() {
+    in_seeded(async move |tx: &mut Tx| {
+        fill(tx).await?;
+        tx.insert_session(&session("s7"), &of_client("app"), None, &node("n2"), at(10)).await?;
+        for event in [EventType::Chat, EventType::Donation] {
+            tx.put_subscription(&session("s4"), event, &caller("app", "a", "f"), at(11)).await?;
+        }
+        let keys = |page: &[RoutedSession]| {
+            let of_each =
+                |session: &RoutedSession| (session.session_key.to_string(), session.subscriptions.len());
+            page.iter().map(of_each).collect::<Vec<_>>()
+        };
+        let owned = |expected: &[(&str, usize)]| {
+            expected.iter().map(|(key, count)| ((*key).to_owned(), *count)).collect::<Vec<_>>()
+        };
+        let first = tx.routed_sessions(&node("n1"), &session(""), 3).await?;
+        assert_eq!(keys(&first), owned(&[("s1", 0), ("s3", 0), ("s4", 2)]));
+        let rest = tx.routed_sessions(&node("n1"), &session("s4"), 3).await?;
+        assert_eq!(keys(&rest), owned(&[("s6", 0)]));
+        assert_eq!(tx.routed_session(&node("n1"), &session("s4")).await?, Some(first[2].clone()));
+        for (of, key) in [("n2", "s4"), ("n1", "s2"), ("n1", "missing")] {
+            assert_eq!(tx.routed_session(&node(of), &session(key)).await?, None, "{of} {key}");
+        }
         Ok(())
     })
     .await;

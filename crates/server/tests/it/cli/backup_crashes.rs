@@ -37,7 +37,8 @@ async fn filled(folder: &TempDir) -> PathBuf {
     data
 }
 
-/// Whether a copy into this database has begun: then no store can be opened on it, not even one without tables.
+/// Whether a copy into this database has begun: then no store can be opened on it, not even one without
+/// tables.
 async fn has_begun(target: Target) -> bool {
     match Store::open(target, Options { migrations: &[], ..Options::default() }).await {
         Ok(store) => {

@@ -1,6 +1,7 @@
 //! The program in a separate process.
 
 use std::fs::File;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
@@ -60,6 +61,22 @@ pub async fn run(mut command: Command) -> CommandOutput {
     let output = patiently("a command ends", command.output()).await.expect("the program starts");
     let text = |bytes| String::from_utf8(bytes).expect("what is output is UTF-8");
     CommandOutput { status: output.status, stdout: text(output.stdout), stderr: text(output.stderr) }
+}
+
+/// The address of a `stagedoor serve` with this log, when it listens.
+pub async fn listening_address(log: &Path) -> SocketAddr {
+    patiently("it says where it serves", async {
+        loop {
+            let output = std::fs::read_to_string(log).expect("the log");
+            if let Some((_, rest)) = output.split_once("stagedoor serves address=")
+                && let Some((address, _)) = rest.split_once('\n')
+            {
+                return address.trim().parse().expect("an address");
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await
 }
 
 /// A running `stagedoor dev --json`, its first line read.

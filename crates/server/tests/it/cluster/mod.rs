@@ -4,4 +4,5 @@ mod database_outages;
 mod node_failures;
 mod nodes;
 mod rolling_restart;
+mod routers;
 mod shared_store;

@@ -9,7 +9,8 @@ use domain::{CategoryId, ChannelId, Timestamp};
 use crate::queries::columns::{Select, columns, sql};
 use crate::{StoreError, Tx, params};
 
-/// The number of clocks. The numbers of clock `n` are those with the remainder `n`, as in the statements below.
+/// The number of clocks. The numbers of clock `n` are those with the remainder `n`, as in the statements
+/// below.
 const CLOCKS: i64 = 32;
 
 /// The digits of a number in the text of [`LiveVersions::padded`].
@@ -55,7 +56,8 @@ const OPEN_SPAN: &str = "
 const CLOSE_SPAN: &str = "
     UPDATE live_spans SET until_version = $3, closed_at = $4 WHERE live_id = $1 AND since_version = $2";
 
-/// The current list with the last number of each clock. One statement, so that the list and the numbers match.
+/// The current list with the last number of each clock. One statement, so that the list and the numbers
+/// match.
 const FIRST_PAGE: &str = sql!(
     "SELECT ",
     LiveListing::COLUMNS,
@@ -69,8 +71,8 @@ const FIRST_PAGE: &str = sql!(
     ORDER BY l.concurrent_user_count DESC, l.live_id"
 );
 
-/// The list as it was when the clocks had the numbers `$1`, after a position in it, without the lives that have
-/// ended since. A number is compared with the one of its own clock.
+/// The list as it was when the clocks had the numbers `$1`, after a position in it, without the lives that
+/// have ended since. A number is compared with the one of its own clock.
 const NEXT_PAGE: &str = sql!(
     "SELECT ",
     LiveListing::COLUMNS,
@@ -220,8 +222,8 @@ pub struct LivePlace {
 }
 
 impl Tx {
-    /// Takes the number of the next change of the list, and locks its clock for the rest of the transaction. So
-    /// the changes of a clock are committed in the order of their numbers.
+    /// Takes the number of the next change of the list, and locks its clock for the rest of the transaction.
+    /// So the changes of a clock are committed in the order of their numbers.
     pub async fn next_live_version(&mut self) -> Result<i64, StoreError> {
         if self.writes_alone() {
             return self.fetch_one(NEXT_VERSION, &[]).await;

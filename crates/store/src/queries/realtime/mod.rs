@@ -2,6 +2,7 @@
 
 pub mod event_outbox;
 pub mod lost_events;
+pub mod routed_sessions;
 pub mod session_details;
 pub mod session_ends;
 pub mod sessions;

@@ -29,7 +29,7 @@ fn target(postgres: &PostgresServer) -> Target {
     Target::Postgres { url: postgres.url().into() }
 }
 
-async fn start_node(postgres: &PostgresServer, wire: &Wire, nats: &NatsServer) -> (Node, Api) {
+pub async fn start_node(postgres: &PostgresServer, wire: &Wire, nats: &NatsServer) -> (Node, Api) {
     let settings = Settings {
         store: StoreSettings::Postgres { url: wire.url().into() },
         store_deadline: store::DEADLINE,
@@ -42,6 +42,19 @@ async fn start_node(postgres: &PostgresServer, wire: &Wire, nats: &NatsServer) -
     let node = Node::start(settings, Environment::system()).await.expect("a node starts");
     let api = Api::new(node.base_url(), World::OPERATOR_KEY);
     (node, api)
+}
+
+/// The store of a server that is about to start.
+pub async fn opened_store(postgres: &PostgresServer) -> Store {
+    patiently("the database answers", async {
+        loop {
+            if let Ok(store) = Store::open(target(postgres), store::Options::default()).await {
+                return store;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    })
+    .await
 }
 
 /// Posts on a channel until it is stopped, whatever the answers are.
@@ -66,15 +79,7 @@ async fn a_database_that_crashes_while_nodes_publish_leaves_no_silent_gap() {
     let mut postgres = PostgresServer::create().await;
     postgres.start(&[]);
     let nats = NatsServer::start().await;
-    let store = patiently("the database answers", async {
-        loop {
-            if let Ok(store) = Store::open(target(&postgres), store::Options::default()).await {
-                return store;
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-    })
-    .await;
+    let store = opened_store(&postgres).await;
     let wire = Wire::of_url(&postgres.url(), &format!("127.0.0.1:{}", postgres.port())).await;
     let nodes = [start_node(&postgres, &wire, &nats).await, start_node(&postgres, &wire, &nats).await];
     let mut listeners = Vec::new();

@@ -15,7 +15,7 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use super::bus::until;
 use super::outbox::{cluster_closed_for_gaps, count, open_store};
-use crate::cli::process::stagedoor;
+use crate::cli::process::{listening_address, stagedoor};
 
 const KILLS: usize = 10;
 /// Number of channels of each killed node. Each has a caller and a session.
@@ -50,18 +50,7 @@ impl Victim {
             .env("STAGEDOOR_OPERATOR_KEY", World::OPERATOR_KEY)
             .stderr(std::fs::File::create(&log).expect("a file"));
         let process = command.spawn().expect("the program starts");
-        let address = patiently("it says where it serves", async {
-            loop {
-                let output = std::fs::read_to_string(&log).expect("the log");
-                if let Some((_, rest)) = output.split_once("stagedoor serves address=")
-                    && let Some((address, _)) = rest.split_once('\n')
-                {
-                    return address.trim().parse().expect("an address");
-                }
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
-        })
-        .await;
+        let address = listening_address(&log).await;
         Self { process, address, bus_wire, _folder: folder }
     }
 

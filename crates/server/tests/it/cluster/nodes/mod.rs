@@ -1,5 +1,6 @@
 //! Several nodes over one PostgreSQL database and NATS.
 
+mod acknowledged;
 mod bus;
 mod crash;
 mod kills;
