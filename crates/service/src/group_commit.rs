@@ -16,6 +16,7 @@ use domain::Refusal;
 use futures_util::{StreamExt, stream};
 use store::StoreError;
 use tokio::sync::oneshot;
+use tracing::Instrument;
 
 use crate::commit_queue::{CommitQueue, Outcome, Waiting};
 use crate::service::Inner;
@@ -138,6 +139,8 @@ impl Service {
             return Some(Err(busy.into()));
         }
         self.begin_batches::<R>();
+        // The span of a write, as in `Service::write`: the request waits for its batch.
+        let ended = ended.instrument(tracing::trace_span!(target: "traces", "store write"));
         match ended.await {
             Ok(Outcome::Ended(result)) => Some(result),
             Ok(Outcome::Alone) => None,

@@ -19,6 +19,7 @@ mod due;
 mod event_outbox;
 mod expire;
 mod follow_groups;
+mod grouped_writes;
 mod lists;
 mod lives;
 mod locks;

@@ -59,7 +59,9 @@ async fn connected_sessions_are_counted_by_client_or_by_user() {
         assert!(tx.disconnect_session(&session("s1"), at(5), "client_goodbye").await?);
         assert!(!tx.disconnect_session(&session("s1"), at(6), "client_goodbye").await?);
         assert!(!tx.disconnect_session(&session("unknown"), at(6), "client_goodbye").await?);
-        assert!(tx.disconnect_session(&session("s4"), at(6), "client_goodbye").await?);
+        let keys = ["s4", "s1", "unknown"].map(session);
+        let ends = keys.each_ref().map(|key| (key, "client_goodbye"));
+        assert_eq!(tx.disconnect_sessions(&ends, at(6)).await?, 1);
         assert_eq!(counts(tx).await?, [1, 0, 1, 0]);
         let end = "SELECT disconnected_at FROM sessions WHERE session_key = 's1'";
         assert_eq!(number(tx, end).await?, 5);

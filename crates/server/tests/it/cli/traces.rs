@@ -101,6 +101,30 @@ async fn a_request_is_a_trace_with_its_parts_and_its_lines() {
     assert!(!log.contains(HEADER_SECRET));
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_that_shares_a_commit_on_postgresql_has_its_part_too() {
+    let (folder, collector) = (tempfile::tempdir().expect("a folder"), Collector::start().await);
+    let database = store::testing::migrated_postgres().await;
+    let endpoint = collector.receiver().url("");
+    let mut traced = stagedoor(&["serve", "--listen", "127.0.0.1:0", "--otlp-endpoint", &endpoint]);
+    traced.args(["--trace-sample", "1"]);
+    traced.env("STAGEDOOR_OPERATOR_KEY", KEY);
+    traced.env("STAGEDOOR_DATABASE_URL", database.url().expect("PostgreSQL"));
+    let (child, base_url) = serve(traced, &folder).await;
+    let api = Api::new(&base_url, KEY);
+    let app = api.application("bot").create().await;
+    let person = api.person("someone").create().await;
+    let tokens = api.sign_in(&app, &person).await;
+
+    let request = request_id(&api.send_chat(&tokens.access, "hello").await);
+    let trace = collector.trace_of(&request).await;
+    let part = trace.iter().find(|span| span.name == "store write").expect("its transaction");
+    assert_eq!(part.parent.as_deref(), Some(own(&trace, &request).id.as_str()));
+
+    stop(child).await;
+    database.remove().await;
+}
+
 /// The value of a sample of `/metrics`.
 async fn sample(api: &Api, sample: &str) -> u64 {
     let text = api.operator(Request::get("/metrics")).await.text().to_owned();
