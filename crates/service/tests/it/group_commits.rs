@@ -279,7 +279,7 @@ async fn some_of_each(
             tokio::spawn(async move {
                 match n % 3 {
                     0 => watch(service, "live", Viewers::One(caller.channel_id), 1).await.map(drop),
-                    1 if round % 2 == 0 => service.follow(id("live"), caller.channel_id, None).await,
+                    1 if round.is_multiple_of(2) => service.follow(id("live"), caller.channel_id, None).await,
                     1 => service.unfollow(id("live"), caller.channel_id).await,
                     _ => service.subscribe(&caller, &session, EventType::Chat).await,
                 }
