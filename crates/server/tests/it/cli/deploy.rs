@@ -30,7 +30,7 @@ fn help() -> String {
         let output = Command::new(env!("CARGO_BIN_EXE_stagedoor")).args([command, "--help"]).output();
         String::from_utf8(output.expect("it runs").stdout).expect("a text")
     };
-    ["serve", "backup", "restore", "migrate"].map(help).concat()
+    ["serve", "backup", "restore", "migrate", "doctor"].map(help).concat()
 }
 
 /// The words of a text with this prefix: letters, digits, `_` and `-`.
