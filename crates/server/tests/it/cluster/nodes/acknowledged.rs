@@ -27,6 +27,9 @@ const BUSY: usize = 0;
 /// The channel of the subscriptions, which has no events, so its session stays open.
 const QUIET: usize = 1;
 
+/// The messages of changes of subscriptions.
+const KINDS: [&str; 2] = ["subscribed", "unsubscribed"];
+
 /// Two nodes at once, and when it is enough.
 #[derive(Clone)]
 struct Calls {
@@ -39,8 +42,9 @@ impl Calls {
         !self.is_enough.load(SeqCst)
     }
 
-    /// Repeats a request, at one node after the other, until it is answered with 200.
-    async fn until_answered(&self, first: usize, request: Request) {
+    /// Repeats a request, at one node after the other, until it is answered with 200. Gives the number of
+    /// answers before, after each of which the change may stand.
+    async fn until_answered(&self, first: usize, request: Request) -> usize {
         patiently("a call succeeds in the end", async {
             for attempt in first.. {
                 let connection = Connection::try_open(self.nodes[attempt % 2]).await;
@@ -48,15 +52,16 @@ impl Calls {
                     && let Some(answer) = connection.try_send(&request).await
                 {
                     match answer.status {
-                        200 => return,
+                        200 => return attempt - first,
                         429 | 500 | 503 => {}
                         other => panic!("{other}: {}", answer.text()),
                     }
                 }
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
+            unreachable!("the attempts have no end")
         })
-        .await;
+        .await
     }
 
     /// Chat messages of the streamer, each with a key.
@@ -102,16 +107,24 @@ impl Calls {
         minutes
     }
 
-    /// A session subscribes and unsubscribes. It is told of each change once, and in order.
+    /// A session subscribes and unsubscribes. It receives a message of each change once, and in order. A call
+    /// that is repeated may have been two changes.
     async fn subscribe(self, token: String, mut socket: Socket) -> bool {
-        let mut is_subscribed = false;
-        let mut n = 0;
+        let (mut is_subscribed, mut repeats, mut n) = (false, 0, 0);
         while self.go_on() {
             is_subscribed = !is_subscribed;
             let call = if is_subscribed { "subscribe" } else { "unsubscribe" };
             let path = format!("/open/v1/sessions/events/{call}/chat?sessionKey={}", socket.session_key());
-            self.until_answered(n, Request::post(path).bearer(&token)).await;
-            socket.system(if is_subscribed { "subscribed" } else { "unsubscribed" }).await;
+            repeats += self.until_answered(n, Request::post(path).bearer(&token)).await;
+            let [expected, before] = if is_subscribed { KINDS } else { [KINDS[1], KINDS[0]] };
+            loop {
+                let kind = socket.event("SYSTEM").await["type"].clone();
+                if kind == expected {
+                    break;
+                }
+                assert!(kind == before && repeats > 0, "{kind} in place of {expected}");
+                repeats -= 1;
+            }
             n += 1;
         }
         is_subscribed
