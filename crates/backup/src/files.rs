@@ -60,7 +60,8 @@ pub(crate) fn segment_of(path: &Path) -> PathBuf {
     with_suffix(path, ".segment")
 }
 
-fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+/// A path with a longer name.
+pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)

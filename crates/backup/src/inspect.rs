@@ -1,14 +1,12 @@
 //! Checks the invariants of a store, beside the running service.
 
 use domain::Timestamp;
+use domain::limits::NODE_DEAD_AFTER_MS;
 use store::Target;
 use store::queries::invariants::invariants;
 use store::transfer::Snapshot;
 
 use crate::BackupError;
-
-/// A node that has not written its heartbeat for this time is no longer alive, in milliseconds.
-const SILENT_MS: i64 = 20_000;
 
 /// A sentence about a store, and what contradicts it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,7 +39,7 @@ pub async fn inspect(target: &Target, now: Timestamp) -> Result<Vec<Finding>, Ba
 pub async fn living_nodes(target: &Target, now: Timestamp) -> Result<Vec<String>, BackupError> {
     let of_store = || BackupError::of("the store");
     let snapshot = Snapshot::open(target).await.map_err(of_store())?;
-    snapshot.nodes_seen_after(now.plus_ms(-SILENT_MS).as_millis()).await.map_err(of_store())
+    snapshot.nodes_seen_after(now.plus_ms(-NODE_DEAD_AFTER_MS).as_millis()).await.map_err(of_store())
 }
 
 pub(crate) async fn inspect_snapshot(

@@ -21,6 +21,7 @@
 //! | `inspect` | checks the invariants of a store |
 //! | `s3` | backups in an S3-like object store |
 //! | `s3_client` | requests to an object store |
+//! | `new_file` | the place of a data file that is being built |
 //! | `moving` | moves a store to another engine |
 //! | `archive` | the log of a running service, for a restore as of a time |
 
@@ -32,6 +33,7 @@ mod folder;
 mod inspect;
 mod manifest;
 mod moving;
+mod new_file;
 mod report;
 mod restore;
 mod s3;

@@ -8,6 +8,7 @@ use store::transfer::{HeldFile, Restart, Snapshot, copy_to_postgres, copy_to_sql
 use store::{DatabaseUrl, Target};
 
 use crate::manifest::{TableEntry, compare};
+use crate::new_file::NewDataFile;
 use crate::report::{OnReport, forward};
 use crate::take::{sums, verify};
 use crate::{BackupError, files};
@@ -80,23 +81,16 @@ async fn to_sqlite(
     now: Timestamp,
     on_report: OnReport<'_>,
 ) -> Result<Vec<TableEntry>, BackupError> {
-    if let Some(file) = files::of_data_file(to).into_iter().find(|file| file.exists()) {
-        return Err(BackupError::Refused(format!("{} is there already", file.display())));
-    }
+    let new = NewDataFile::begin(to)?;
     let source = Target::Postgres { url: from.clone() };
     let snapshot = Snapshot::open(&source).await.map_err(BackupError::of("the source"))?;
     refuse_running_nodes(&snapshot, now).await?;
-    if let Some(folder) = to.parent() {
-        files::make_folder(folder)?;
-    }
-    let partial = files::partial_of(to);
-    files::delete_data_file(&partial)?;
-    let copied = copy_to_sqlite(&snapshot, &partial, &mut forward(on_report)).await;
+    let copied = copy_to_sqlite(&snapshot, new.partial(), &mut forward(on_report)).await;
     copied.map_err(BackupError::of("the destination"))?;
     let tables = sums(&snapshot, on_report).await?;
-    verify(&partial, &tables, on_report).await?;
-    files::settle(&partial)?;
-    files::rename(&partial, to)?;
+    verify(new.partial(), &tables, on_report).await?;
+    files::settle(new.partial())?;
+    new.complete()?;
     Ok(tables)
 }
 

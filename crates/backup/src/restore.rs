@@ -6,6 +6,7 @@ use store::transfer::{Restart, Snapshot, copy_to_postgres};
 use store::{DatabaseUrl, Options, Store, Target};
 
 use crate::manifest::{Manifest, compare};
+use crate::new_file::NewDataFile;
 use crate::report::{OnReport, forward};
 use crate::take::sums;
 use crate::{Backup, BackupError, DATA_FILE, files};
@@ -35,32 +36,9 @@ pub async fn restore(backup: &Backup, to: &Target, on_report: OnReport<'_>) -> R
 }
 
 fn restore_file(backup: &Backup, path: &Path, on_report: OnReport<'_>) -> Result<(), BackupError> {
-    refuse_leftovers(path)?;
-    if let Some(folder) = path.parent() {
-        files::make_folder(folder)?;
-    }
-    let partial = files::partial_of(path);
-    // An earlier restore may have been interrupted.
-    files::delete_data_file(&partial)?;
-    let copied = tokio::task::block_in_place(|| copy_checked(backup, &partial, on_report));
-    if let Err(error) = copied {
-        files::delete_data_file(&partial)?;
-        return Err(error);
-    }
-    files::rename(&partial, path)
-}
-
-/// Refuses a place with a data file, or with the log of one, which SQLite would apply to the restored file.
-pub(crate) fn refuse_leftovers(path: &Path) -> Result<(), BackupError> {
-    for file in files::of_data_file(path) {
-        if file.exists() {
-            return Err(BackupError::Refused(format!(
-                "{} is there already: restore into an empty folder, or move the old files away",
-                file.display()
-            )));
-        }
-    }
-    Ok(())
+    let new = NewDataFile::begin(path)?;
+    tokio::task::block_in_place(|| copy_checked(backup, new.partial(), on_report))?;
+    new.complete()
 }
 
 /// Copies the data file of a backup, and checks its bytes.

@@ -24,7 +24,7 @@ pub(super) async fn make_base(
     let started_at = now();
     let folder = format!("{FOLDER}/{}/bases/{}", before.generation, name_time(started_at));
     let (bytes, sha256) = copy_data(&archive, &mut open, &format!("{folder}/{DATA_FILE}")).await?;
-    // Whatever a checkpoint has written into the copied pages is in the log by now.
+    // Every page that a checkpoint has written into the copied file is in the log by now.
     let copying = archive.clone();
     blocking(move || copying.copy()).await;
     let Some(after) = state(&archive).await.filter(|after| after.generation == before.generation) else {

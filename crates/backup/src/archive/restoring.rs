@@ -12,8 +12,9 @@ use super::archiver::read_catalog;
 use super::catalog::{Base, FOLDER, Plan, plan, reaches};
 use super::place::{ArchivePlace, OpenPlace};
 use crate::inspect::inspect_snapshot;
+use crate::new_file::NewDataFile;
 use crate::report::{OnReport, Phase};
-use crate::restore::{migrate_file, refuse_leftovers};
+use crate::restore::migrate_file;
 use crate::take::sums;
 use crate::{BackupError, DATA_FILE, files};
 
@@ -85,23 +86,10 @@ pub async fn restore_archive(
     to: &Path,
     on_report: OnReport<'_>,
 ) -> Result<RestoredArchive, BackupError> {
-    refuse_leftovers(to)?;
-    if let Some(folder) = to.parent() {
-        files::make_folder(folder)?;
-    }
-    let partial = files::partial_of(to);
-    // An earlier restore may have been interrupted.
-    files::delete_data_file(&partial)?;
-    match build(place, at, &partial, on_report).await {
-        Ok(restored) => {
-            files::rename(&partial, to)?;
-            Ok(restored)
-        }
-        Err(error) => {
-            files::delete_data_file(&partial)?;
-            Err(error)
-        }
-    }
+    let new = NewDataFile::begin(to)?;
+    let restored = build(place, at, new.partial(), on_report).await?;
+    new.complete()?;
+    Ok(restored)
 }
 
 /// Builds the data file in a temporary folder within `folder` (or the system's), checks it, brings its schema
