@@ -3,7 +3,7 @@
 use domain::{Invalid, Refusal};
 use store::{Contention, StoreError};
 
-/// When a caller may repeat a write that the database ended for the sake of others, in seconds.
+/// When a caller may repeat a write that ended with a deadlock or a serialization failure, in seconds.
 const CONTENDED_RETRY_S: u32 = 1;
 
 /// An error of the service: a refusal, which the caller can mend, or a failure, which the caller cannot.

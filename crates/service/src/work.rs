@@ -147,7 +147,7 @@ struct Committed<T> {
 impl Service {
     /// Runs a unit of work. Returns after the commit was synced and the effects have followed. If the caller
     /// stops waiting, for example because its client disconnected, the commit and the effects are still
-    /// completed. On PostgreSQL the work is run again when the database ended it for the sake of others, so
+    /// completed. On PostgreSQL the work is run again after a deadlock or a serialization failure, so
     /// it changes nothing outside of its transaction (`write_retries.rs`).
     ///
     /// On SQLite the messages are published before the sync. A power failure can then undo a published event,

@@ -1,4 +1,4 @@
-//! Writes that are run again, because the database ended them for the sake of other transactions.
+//! Writes that are run again after a deadlock or a serialization failure.
 //!
 //! Only a deadlock and a lost race are tried again: the database says that it rolled back, and what a write
 //! does outside of its transaction follows its commit. A commit without an answer is never tried again.
@@ -36,7 +36,7 @@ pub struct RetriedWrites {
 
 impl WriteRetries {
     /// The pause before a write is run again, after `tries` runs of which the last failed. `None` if it is
-    /// not run again. `random` spreads the writes that were in each other's way.
+    /// not run again. `random` spreads the writes that conflicted.
     pub fn pause(&self, error: &Error, tries: u32, random: u16) -> Option<Duration> {
         let counter = match error {
             Error::Store(StoreError::Contention(Contention::Deadlock)) => &self.deadlocks,

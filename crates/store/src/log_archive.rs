@@ -16,14 +16,14 @@ mod spool;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use domain::Timestamp;
 
 use copier::{Break, LogCopier};
-use frames::{Salts, read_salts};
+use frames::{Salts, open_log, read_salts};
 
 pub use copier::Now;
 pub use segment::{SegmentHead, SegmentName, apply_segment, name_time, parse_name_time};
@@ -93,7 +93,7 @@ impl LogArchive {
         }
         let data = File::open(database)?;
         let archive = Arc::new(Self { copier: Mutex::new(opened.copier), data, every: options.every });
-        let log = File::open(log_of(database))?;
+        let log = open_log(database)?;
         let watch = LogWatch { archive: archive.clone(), log, salts: opened.salts, frames: opened.frames };
         Ok((archive, watch))
     }
@@ -214,10 +214,4 @@ impl LogWatch {
 /// Ends the generation of a data file that is opened without archiving: the log may be overwritten unseen.
 pub(crate) fn stop_archiving(database: &Path) -> io::Result<()> {
     spool::Spool::beside(database).forget()
-}
-
-fn log_of(database: &Path) -> PathBuf {
-    let mut name = database.as_os_str().to_owned();
-    name.push("-wal");
-    PathBuf::from(name)
 }

@@ -93,7 +93,7 @@ async fn reports_at_once_add_up_and_refused_ones_harm_no_other() {
             ("live", many(&["a", "b"]), None),
             ("nowhere", many(&["a", "b"]), Some(no_channel)),
             ("other", many(&["c", "b", "a"]), None),
-            ("live", many(&["a", "nobody"]), Some(no_viewer.clone())),
+            ("live", many(&["a", "missing"]), Some(no_viewer.clone())),
             ("idle", many(&["a", "c"]), None),
             ("live", many(&["a", "b", "a"]), Some(no_viewer)),
         ];
@@ -167,7 +167,7 @@ async fn follows_at_once_are_counted_exactly_and_refused_ones_harm_no_other() {
                     0 => service.follow(id("one"), fan, None).await,
                     1 if n / 6 % 3 == 0 => service.follow(id("one"), fan, Some(day)).await,
                     2 if n / 6 % 2 == 0 => service.unfollow(id("two"), fan).await,
-                    3 => service.follow(id("one"), id("nobody"), None).await,
+                    3 => service.follow(id("one"), id("missing"), None).await,
                     4 => service.unfollow(id("nowhere"), fan).await,
                     5 => service.follow(fan.clone(), fan, None).await,
                     _ => Ok(()),

@@ -1,4 +1,4 @@
-//! Writes that PostgreSQL ends for the sake of other transactions. SQLite has one writer, so nothing of this
+//! Writes that PostgreSQL ends with a deadlock or a serialization failure. SQLite has one writer, so nothing of this
 //! can happen there.
 
 use domain::chat::{Emojis, MessageText};

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use domain::Timestamp;
 
-use super::frames::{LogHeader, LogPosition, Salts, Stretch, read_header, read_salts};
+use super::frames::{LogHeader, LogPosition, Salts, Stretch, open_log, read_header, read_salts};
 use super::segment::{SegmentHead, SegmentName, write_segment};
 use super::spool::{LogProgress, Spool, SpooledSegment};
 
@@ -67,9 +67,7 @@ impl LogCopier {
     /// Opens the log of a data file that a connection has open, and goes on with the generation of the spool
     /// if the log proves that nothing is missing.
     pub fn open(database: &Path, now: Now, spool_bytes_max: u64, syncs: bool) -> io::Result<OpenedLog> {
-        let mut name = database.as_os_str().to_owned();
-        name.push("-wal");
-        let log = File::open(&name)?;
+        let log = open_log(database)?;
         let spool = Spool::beside(database);
         spool.make()?;
         let progress = spool.progress()?;
@@ -156,7 +154,7 @@ impl LogCopier {
         if let Some(header) = read_header(&self.log)? {
             let position = progress.position.unwrap_or(header.start);
             if position.salts != header.start.salts {
-                // The writer has overwritten the log a moment ago, and says so next.
+                // The writer has just begun to overwrite the log. Its call of `restarted` follows.
                 return Ok(());
             }
             let stretch = header.scan(&self.log, position, None)?;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 
 /// The size of the header of the log, in bytes.
 const HEADER_BYTES: usize = 32;
@@ -71,6 +72,13 @@ impl Checksum {
             Self(first, second)
         })
     }
+}
+
+/// Opens the log of a data file.
+pub(super) fn open_log(database: &Path) -> io::Result<File> {
+    let mut name = database.as_os_str().to_owned();
+    name.push("-wal");
+    File::open(name)
 }
 
 /// The number in big-endian order at an offset within `bytes`.

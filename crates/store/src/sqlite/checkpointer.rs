@@ -73,8 +73,8 @@ pub(super) fn pair(
 }
 
 impl CheckpointScheduler {
-    /// Runs right after a commit, before its sync: a new run of the log is recorded at once, because it could
-    /// not be told from a gap if the process were killed before.
+    /// Runs right after a commit, before its sync: a new run of the log is recorded at once, because
+    /// without the record a start after a kill takes it for a gap.
     pub(super) fn note_commit(&mut self) {
         if let Some(watch) = &mut self.watch {
             watch.after_commit(self.pages.load(Ordering::Relaxed));

@@ -55,12 +55,12 @@ async fn a_list_that_changes_by_many_rows_at_once_is_counted_row_by_row() {
         check_lists(&store).await;
         assert_eq!(walk(&store, None, 50).await, in_order(&model));
     }
-    let everybody: Vec<_> = model.into_keys().map(|who| (who, None)).collect();
-    assert!(everybody.len() > 50, "{}", everybody.len());
-    change(&store, everybody).await;
+    let all: Vec<_> = model.into_keys().map(|who| (who, None)).collect();
+    assert!(all.len() > 50, "{}", all.len());
+    change(&store, all).await;
     check_lists(&store).await;
     assert_eq!(tx!(store, tx => { number(tx, "SELECT COUNT(*) FROM list_blocks").await }), Ok(3));
-    let unknown = change(&store, vec![("nobody".to_owned(), Some(at(1)))]).await;
+    let unknown = change(&store, vec![("missing".to_owned(), Some(at(1)))]).await;
     assert_eq!(unknown, [FollowWritten::UnknownFollower]);
     store.close().await;
     fresh.remove().await;
@@ -85,8 +85,8 @@ async fn channels_that_another_transaction_has_locked_are_left_out() {
     is_held.await.unwrap();
     let lock = async |waits| -> Result<Vec<String>, StoreError> {
         tx!(store, tx => {
-            let [a, b, nobody] = ["a", "b", "nobody"].map(channel);
-            let locked = tx.lock_channels(&BTreeSet::from([&a, &b, &nobody]), waits).await?;
+            let [a, b, missing] = ["a", "b", "missing"].map(channel);
+            let locked = tx.lock_channels(&BTreeSet::from([&a, &b, &missing]), waits).await?;
             Ok(locked.iter().map(|id| id.as_str().to_owned()).collect())
         })
     };

@@ -119,8 +119,8 @@ async fn reports_of_one_statement_are_added_up_and_each_gets_its_own_sum() {
         async |store| tx!(*store, tx => { plant_live(tx).await }).unwrap(),
         async |store| {
             let added = tx!(store, tx => {
-                let [a, b, c, nobody] = ["a", "b", "c", "nobody"].map(channel);
-                let (both, one, unknown, twice) = ([b.clone(), c.clone()], [b.clone()], [nobody], [b.clone(), b]);
+                let [a, b, c, missing] = ["a", "b", "c", "missing"].map(channel);
+                let (both, one, unknown, twice) = ([b.clone(), c.clone()], [b.clone()], [missing], [b.clone(), b]);
                 let report = |channel, viewers, minutes| MinutesReport { channel, viewers, minutes };
                 let reports = [
                     report(&a, &both[..], 5),

@@ -291,7 +291,7 @@ async fn a_change_waits_for_no_other_live_and_is_not_in_a_walk_that_began_before
     let postgres = store::testing::postgres().await;
     let store = postgres.open(store::Options::default()).await;
     begin_lives(&store, 3).await;
-    // The change of live 1 has its number, and is not committed before it is told to.
+    // The change of live 1 has its number, and is committed when the test sends `go_on`.
     let ((numbered, has_number), (go_on, may_commit)) = (oneshot::channel(), oneshot::channel::<()>());
     let slow = {
         let store = store.clone();

@@ -1,4 +1,4 @@
-//! `stagedoor backup` and `stagedoor migrate` that are killed, and restores that are in each other's way.
+//! `stagedoor backup` and `stagedoor migrate` that are killed, and two restores into one folder.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;

@@ -23,7 +23,7 @@ async fn doctor(database: &str, nodes: &[&Api]) -> (Option<i32>, Value) {
     (output.status.code(), said["router"].clone())
 }
 
-/// Sessions that come, change their subscriptions and go, until they are told to stop.
+/// Sessions that connect, change their subscriptions and disconnect, until the test stops them.
 async fn come_and_go(node: Api, app: Application, token: String, stop: Arc<AtomicBool>) -> usize {
     let mut rounds = 0;
     while !stop.load(Relaxed) {
