@@ -1,5 +1,5 @@
-//! Writes that PostgreSQL ends with a deadlock or a serialization failure. SQLite has one writer, so nothing of this
-//! can happen there.
+//! Writes that PostgreSQL ends with a deadlock or a serialization failure. SQLite has one writer, so neither
+//! happens there.
 
 use domain::chat::{Emojis, MessageText};
 use domain::live::CategoryChoice;
@@ -31,9 +31,10 @@ const ROUNDS_END: i64 = 12;
 
 const MESSAGES: &str = "SELECT COUNT(*) FROM chat_messages";
 
-/// The transactions that wait for this one.
+/// The locks of this transaction for which others wait. A transaction sees `pg_stat_activity` as it was at its
+/// first look, without later connections, but `pg_locks` as it is.
 const WAITING: &str =
-    "SELECT COUNT(*) FROM pg_stat_activity WHERE pg_backend_pid() = ANY (pg_blocking_pids(pid))";
+    "SELECT COUNT(*) FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY (pg_blocking_pids(pid))";
 
 fn report(viewers: i64) -> LiveReport {
     LiveReport {
