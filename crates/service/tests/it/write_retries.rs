@@ -31,8 +31,8 @@ const ROUNDS_END: i64 = 12;
 
 const MESSAGES: &str = "SELECT COUNT(*) FROM chat_messages";
 
-/// The locks of this transaction for which others wait. A transaction sees `pg_stat_activity` as it was at its
-/// first look, without later connections, but `pg_locks` as it is.
+/// The locks of this transaction for which others wait. `pg_stat_activity` would not do: a transaction keeps
+/// its first answer, without later connections.
 const WAITING: &str =
     "SELECT COUNT(*) FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY (pg_blocking_pids(pid))";
 
