@@ -3,8 +3,11 @@
 //! A copy takes a tenth of a second. The migrations take five times as long, and would wait for each other in
 //! one database. A database of its own also leaves no dead rows in the catalog of the others.
 
+use std::time::Duration;
+
 use sha2::{Digest, Sha256};
 use tokio::sync::OnceCell;
+use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, NoTls};
 
 use crate::migrate::MIGRATIONS;
@@ -20,6 +23,9 @@ const SCHEMA: &str = "stagedoor";
 const TEMPLATE_LOCK: i64 = 0x7465_6d70_6c61_7465;
 /// Hex digits of the migrations' checksum in the name of the database of the copies.
 const CHECKSUM_DIGITS: usize = 16;
+/// A statement is tried for a minute while something else uses its database.
+const TRIES: u32 = 600;
+const BETWEEN_TRIES: Duration = Duration::from_millis(100);
 
 /// The test server's URL.
 ///
@@ -120,7 +126,15 @@ async fn connect(url: &str) -> Client {
     client
 }
 
+/// Runs a statement, which may need its database for itself. The server refuses the statement while an
+/// autovacuum worker uses the database, with "permission denied" if the role is no superuser.
 async fn run(client: &Client, sql: &str) {
-    let outcome = client.batch_execute(sql).await;
-    outcome.unwrap_or_else(|error| panic!("{sql}: {error}: the test's user needs CREATEDB"));
+    for _ in 0..TRIES {
+        let Err(error) = client.batch_execute(sql).await else { return };
+        let code = error.code();
+        let in_use = [SqlState::OBJECT_IN_USE, SqlState::INSUFFICIENT_PRIVILEGE];
+        assert!(in_use.iter().any(|known| code == Some(known)), "{sql}: {error:?}");
+        tokio::time::sleep(BETWEEN_TRIES).await;
+    }
+    panic!("{sql}: the database is in use, or the test's user may not create databases");
 }
