@@ -275,7 +275,8 @@ async fn a_request_that_waits_past_the_deadline_is_refused_and_never_runs() {
     let held = Held::start(&store, 1).await;
     let late = store::testing::while_running(std::time::Duration::from_secs(3), insert(&store, 2)).await;
     assert!(matches!(late.expect("an answer within 3 s"), Err(StoreError::Busy(_))));
-    // Its own caller gave the held one up while it ran: it may or may not come to pass.
+    // The caller of the held write has the same deadline. The write is released only after that.
+    eventually(|| held.done.is_finished()).await;
     assert_eq!(held.release().await, Err(StoreError::CommitUnknown));
     insert(&store, 3).await.unwrap();
     assert_eq!(ids(&store).await, [1, 3]);
