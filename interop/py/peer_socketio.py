@@ -17,8 +17,8 @@ TRANSPORTS = {"websocket": ["websocket"], "polling": ["polling"], "upgrade": Non
 
 
 def listen(client, case, events):
-    """Handlers that print each event. Only some versions of python-socketio give `disconnect` a reason."""
-    client.on("connect", lambda: tell(case, state="connect"))
+    """Handlers that print each event. Only some versions of python-socketio give `disconnect` a reason. The connection
+    is reported when `connect` returns: before that the client drops a `disconnect` without an event."""
     client.on("connect_error", lambda *why: tell(case, state="connect_error", detail=repr(why)))
     client.on("disconnect", lambda *why: tell(case, state="disconnect", detail=repr(why)))
     for event in events:
@@ -37,6 +37,7 @@ def with_threads():
     def connect(case, url, transport):
         try:
             clients[case].connect(url, transports=TRANSPORTS[transport], **PATIENT)
+            tell(case, state="connect")
         except Exception as error:  # every error is reported to the reader
             tell(case, state="connect_error", detail=repr(error))
 
@@ -57,6 +58,7 @@ async def with_asyncio():
     async def connect(case, url, transport):
         try:
             await clients[case].connect(url, transports=TRANSPORTS[transport], **PATIENT)
+            tell(case, state="connect")
         except Exception as error:  # every error is reported to the reader
             tell(case, state="connect_error", detail=repr(error))
 
