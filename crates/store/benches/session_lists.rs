@@ -19,7 +19,11 @@ const LISTED: i64 = 300_000;
 const OLDER: i64 = 30_000;
 const EVERY_MS: i64 = DISCONNECTED_SESSION_VISIBLE_MS / LISTED;
 const LASTS_MS: i64 = 3 * EVERY_MS;
-const CHUNK: i64 = 1_000;
+/// Rows of one statement that fills the tables.
+const CHUNK: i64 = 10_000;
+/// The last sessions come by the calls of the program, so many in a transaction.
+const CALLED: i64 = 1_000;
+const CALLED_AT_ONCE: i64 = 100;
 const SIZE: i64 = 50;
 const ROUNDS: usize = 200;
 const NOW_MS: i64 = 1_795_665_600_000;
@@ -57,12 +61,13 @@ async fn measure(engine: Fresh) {
             store.keep_partitions(PartitionedTable::Sessions, then, kept_ms, Duration::from_secs(10)).await;
         kept.expect("the bench alone uses the store");
     }
-    let begun = Instant::now();
     fill(&store).await;
-    println!("{name}: a connect, a subscription and an end, {:?}", begun.elapsed() / (LISTED + OLDER) as u32);
     if let Some(url) = engine.url() {
         vacuum(&url).await;
     }
+    let begun = Instant::now();
+    call(&store).await;
+    println!("{name}: a connect, a subscription and an end, {:?}", begun.elapsed() / CALLED as u32);
     let after = now(0).plus_ms(-DISCONNECTED_SESSION_VISIBLE_MS);
     for page in [0, LISTED / SIZE / 2, LISTED / SIZE - 1, LISTED / SIZE, i64::from(i32::MAX)] {
         let page = Page { size: SIZE, page };
@@ -98,16 +103,57 @@ fn now(sessions: i64) -> Timestamp {
     Timestamp::from_millis(NOW_MS + sessions * EVERY_MS)
 }
 
+/// All sessions but the last ones, as the calls of the program would leave them. Two are still connected.
 async fn fill(store: &Store) {
-    const SUBSCRIPTION: &str = "
-        INSERT INTO session_subscriptions (session_key, event_type, channel_id, client_id, family, created_at)
-        VALUES ($1, 'CHAT', 'a', 'app', 'f', 1)";
     const APPLICATION: &str =
         "INSERT INTO applications (client_id, name, scopes, created_at) VALUES ('app', 'app', 0, 0)";
     run(store, async move |tx: &mut Tx| tx.execute(APPLICATION, &[]).await.map(drop)).await;
-    for first in (-LISTED - OLDER..0).step_by(CHUNK as usize) {
+    let key = SessionKey::generate(now(0), [7; 10]);
+    let (_, random) = key.as_str().split_at(12);
+    let hex = if store.is_remote() { "lpad(to_hex(at), 12, '0')" } else { "printf('%012x', at)" };
+    let (first, last) = (-LISTED - OLDER, -CALLED - 1);
+    // $1 and $2 are the first and the last number.
+    let numbers = format!(
+        "WITH RECURSIVE numbers (n) AS (
+            SELECT CAST($1 AS BIGINT) UNION ALL SELECT n + 1 FROM numbers WHERE n < $2
+        ), sessions_of_numbers AS (
+            SELECT {hex} || '{random}' AS session_key, at, n - ({first}) AS place, n
+            FROM (SELECT n, {NOW_MS} + n * {EVERY_MS} AS at FROM numbers) t
+        )"
+    );
+    let sessions = format!(
+        "INSERT INTO sessions (session_key, counted_as, client_id, node_id, version, connected_at, disconnected_at,
+            close_reason, ordinal, oldest_connected)
+        {numbers} SELECT session_key, '{}', 'app', 'n', 0, at, CASE WHEN n < {} THEN at + {LASTS_MS} END,
+            CASE WHEN n < {} THEN 'client_goodbye' END, place + 1, CASE WHEN place < 2 THEN 1 ELSE place - 1 END
+        FROM sessions_of_numbers",
+        owner().counted_as(),
+        last - 1,
+        last - 1
+    );
+    let subscriptions = format!(
+        "INSERT INTO session_subscriptions (session_key, event_type, channel_id, client_id, family, created_at)
+        {numbers} SELECT session_key, 'CHAT', 'a', 'app', 'f', 1 FROM sessions_of_numbers"
+    );
+    for sql in [sessions, subscriptions] {
+        let sql: &str = sql.leak();
+        for first in (first..=last).step_by(CHUNK as usize) {
+            run(store, async move |tx: &mut Tx| {
+                tx.execute(sql, params![first, last.min(first + CHUNK - 1)]).await.map(drop)
+            })
+            .await;
+        }
+    }
+}
+
+/// The last sessions. Each ends when the next but one has come.
+async fn call(store: &Store) {
+    const SUBSCRIPTION: &str = "
+        INSERT INTO session_subscriptions (session_key, event_type, channel_id, client_id, family, created_at)
+        VALUES ($1, 'CHAT', 'a', 'app', 'f', 1)";
+    for first in (-CALLED..0).step_by(CALLED_AT_ONCE as usize) {
         run(store, async move |tx: &mut Tx| {
-            for n in first..first + CHUNK {
+            for n in first..first + CALLED_AT_ONCE {
                 let key = |n| SessionKey::generate(now(n), [7; 10]);
                 tx.insert_session(&key(n), &owner(), None, &NodeId::stored("n".to_owned()), now(n)).await?;
                 let ended = now(n).plus_ms(LASTS_MS - 2 * EVERY_MS);
@@ -120,12 +166,18 @@ async fn fill(store: &Store) {
     }
 }
 
-/// What PostgreSQL does by itself soon after so many rows were written.
+/// What PostgreSQL does by itself soon after so many rows were written. It analyzes partitions, and not the
+/// tables to which they belong.
 async fn vacuum(url: &str) {
+    const PARTITIONS: &str = "
+        SELECT CAST(c.relname AS TEXT) FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+        WHERE c.relkind = 'r' AND i.inhparent IN (to_regclass('sessions'), to_regclass('session_subscriptions'))";
     let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.expect("it answers");
     let connection = tokio::spawn(connection);
-    client.batch_execute("VACUUM ANALYZE sessions").await.expect("the test's user owns it");
-    client.batch_execute("VACUUM ANALYZE session_subscriptions").await.expect("the test's user owns it");
+    for row in client.query(PARTITIONS, &[]).await.expect("the server has a catalog") {
+        let name: &str = row.get(0);
+        client.batch_execute(&format!("VACUUM ANALYZE {name}")).await.expect("the test's user owns it");
+    }
     drop(client);
     connection.abort();
 }
