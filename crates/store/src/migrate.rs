@@ -147,6 +147,11 @@ pub const MIGRATIONS: &[Migration] = &[
         sql: include_str!("../migrations/0039_time_partitions.sql"),
     },
     Migration { version: 43, name: "live_clocks", sql: include_str!("../migrations/0043_live_clocks.sql") },
+    Migration {
+        version: 44,
+        name: "storage_parameters",
+        sql: include_str!("../migrations/0044_storage_parameters.sql"),
+    },
 ];
 
 /// The applied migrations. `applied_at` (epoch ms) is by the engine's clock, for operators alone.

@@ -8,6 +8,10 @@
 use domain::limits::DAY_MS;
 use domain::{DeliveryId, MessageId, SessionKey, Timestamp};
 
+use self::storage::storage_of;
+
+pub(crate) mod storage;
+
 /// A table that is partitioned on PostgreSQL, with the tables whose rows hang on its rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PartitionedTable {
@@ -332,12 +336,11 @@ impl Plan {
             statements.push(format!("DROP TABLE {name}{NEXT}"));
         }
         for (to, ending) in self.ends.iter().skip(made + taken) {
-            let range = range(Some(from), Some(to));
-            statements.push(format!("CREATE TABLE {name}{ending} PARTITION OF {name} {range}"));
+            statements.push(create(name, ending, &range(Some(from), Some(to))));
             from = to;
             made += 1;
         }
-        statements.push(format!("CREATE TABLE {name}{NEXT} PARTITION OF {name} {}", range(Some(from), None)));
+        statements.push(create(name, NEXT, &range(Some(from), None)));
         made
     }
 
@@ -348,8 +351,7 @@ impl Plan {
         let dropped = self.old().map(|partition| format!("DROP TABLE {partition}"));
         let Some(needed) = table.needed_longer() else {
             statements.extend(dropped);
-            let name = table.name();
-            statements.push(format!("CREATE TABLE {name}{PAST} PARTITION OF {name} {range}"));
+            statements.push(create(table.name(), PAST, &range));
             return;
         };
         let (owner, key, oldest) = (table.name(), table.key(), self.oldest.as_millis());
@@ -360,7 +362,10 @@ impl Plan {
                 format!("{key} IN (SELECT {key} FROM {owner}{MOVED})")
             };
             statements.extend([
-                format!("CREATE TABLE {name}{MOVED} (LIKE {name} INCLUDING DEFAULTS)"),
+                format!(
+                    "CREATE TABLE {name}{MOVED} (LIKE {name} INCLUDING DEFAULTS) WITH ({})",
+                    storage_of(name)
+                ),
                 format!("INSERT INTO {name}{MOVED} SELECT * FROM {name} WHERE {key} < '{end}' AND {moved}"),
             ]);
         }
@@ -379,6 +384,10 @@ impl Plan {
             ));
         }
     }
+}
+
+fn create(name: &str, ending: &str, range: &str) -> String {
+    format!("CREATE TABLE {name}{ending} PARTITION OF {name} {range} WITH ({})", storage_of(name))
 }
 
 fn range(from: Option<&str>, to: Option<&str>) -> String {
@@ -448,15 +457,18 @@ mod tests {
         assert_eq!(
             statements[1],
             format!(
-                "CREATE TABLE chat_messages__until_20261127 PARTITION OF chat_messages FOR VALUES FROM ('0') TO ('{}')",
-                bound(1)
+                "CREATE TABLE chat_messages__until_20261127 PARTITION OF chat_messages FOR VALUES FROM ('0') TO ('{}') \
+                 WITH ({})",
+                bound(1),
+                storage_of("chat_messages")
             )
         );
         assert_eq!(
             statements[5],
             format!(
-                "CREATE TABLE chat_messages__next PARTITION OF chat_messages FOR VALUES FROM ('{}') TO (MAXVALUE)",
-                bound(4)
+                "CREATE TABLE chat_messages__next PARTITION OF chat_messages FOR VALUES FROM ('{}') TO (MAXVALUE) WITH ({})",
+                bound(4),
+                storage_of("chat_messages")
             )
         );
     }
@@ -496,8 +508,9 @@ mod tests {
         assert_eq!(
             statements[3],
             format!(
-                "CREATE TABLE chat_messages__past PARTITION OF chat_messages FOR VALUES FROM (MINVALUE) TO ('{}')",
-                bound(-7)
+                "CREATE TABLE chat_messages__past PARTITION OF chat_messages FOR VALUES FROM (MINVALUE) TO ('{}') WITH ({})",
+                bound(-7),
+                storage_of("chat_messages")
             )
         );
         let after = [partition("past", None, Some(bound(-7))), partitions[3].clone(), partitions[4].clone()];

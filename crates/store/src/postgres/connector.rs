@@ -102,13 +102,17 @@ pub(super) struct Endpoint {
     pub tls: Option<Tls>,
 }
 
+/// Statements are not compiled: each takes milliseconds at the most. For a join of tables that have partitions
+/// the server estimates far too many rows, so it would compile the statement for a second or two.
+const NO_COMPILATION: &str = "SET jit = off;";
+
 impl Connector {
     pub fn for_writing(deadlines: Deadlines, tls: Option<Tls>) -> Self {
         // An answer follows the sync, so `off` is overridden. A stricter setting of the server stays. A
         // statement whose BEGIN failed must not commit alone, so every BEGIN of a write says READ WRITE.
         Self {
             session: format!(
-                "SET default_transaction_read_only = on;
+                "{NO_COMPILATION} SET default_transaction_read_only = on;
                  SET statement_timeout = {statement}; SET lock_timeout = {lock};
                  SET idle_in_transaction_session_timeout = {idle};
                  SELECT set_config('synchronous_commit', 'on', false)
@@ -124,7 +128,7 @@ impl Connector {
     pub fn for_reading(deadlines: Deadlines, tls: Option<Tls>) -> Self {
         Self {
             session: format!(
-                "SET statement_timeout = {}; SET default_transaction_read_only = on",
+                "{NO_COMPILATION} SET statement_timeout = {}; SET default_transaction_read_only = on",
                 deadlines.statement.as_millis()
             ),
             tls,

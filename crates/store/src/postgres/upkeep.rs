@@ -1,5 +1,5 @@
-//! The upkeep of partitions. It changes the schema, so it runs on a connection of its own, once a day for
-//! each table.
+//! The upkeep of partitions: it makes them, drops them, and sets the storage parameters of those that lack
+//! them. It changes the schema, so it runs on a connection of its own, once a day for each table.
 
 use std::time::Duration;
 
@@ -9,6 +9,7 @@ use tokio_postgres::{Client, Error};
 use super::Postgres;
 use super::connection::failure;
 use super::connector::{Endpoint, connect};
+use crate::partitions::storage::{LACKING, set_storage, storage_of};
 use crate::partitions::{Contents, MOVED_ROWS_MAX, Partition, PartitionUpkeep, PartitionedTable, Plan};
 use crate::{Row, StoreError, Tx, params};
 
@@ -44,7 +45,11 @@ impl Postgres {
                 let plan = Plan::of(table, &partitions, now, kept_ms);
                 let old = params![plan.old_end(), plan.oldest()];
                 let has_expired = plan.has_old() && tx.query_opt(table.expired(), old).await?.is_some();
-                Ok::<_, StoreError>(plan.is_empty(&Contents { newest: None, has_expired, is_movable: true }))
+                let mut is_kept = plan.is_empty(&Contents { newest: None, has_expired, is_movable: true });
+                for name in table.names() {
+                    is_kept &= tx.query(LACKING, params![*name, in_braces(name)]).await?.is_empty();
+                }
+                Ok::<_, StoreError>(is_kept)
             })
             .await?;
         if is_kept {
@@ -52,7 +57,7 @@ impl Postgres {
         }
         let Endpoint { config, tls } = &self.endpoint;
         let (client, task) = connect(config, tls.as_ref()).await.map_err(|error| failure(&error, ""))?;
-        let outcome = keep(&client, table, now, kept_ms, longest).await;
+        let outcome = take_turn(&client, table, now, kept_ms, longest).await;
         // The end of the connection rolls back what failed.
         drop(client);
         task.abort();
@@ -60,7 +65,7 @@ impl Postgres {
     }
 }
 
-async fn keep(
+async fn take_turn(
     client: &Client,
     table: PartitionedTable,
     now: Timestamp,
@@ -70,6 +75,20 @@ async fn keep(
     if !client.query_one(TRY_TURN, &[&table.name()]).await?.try_get::<_, bool>(0)? {
         return Ok(PartitionUpkeep::default());
     }
+    let upkeep = keep(client, table, now, kept_ms, longest).await?;
+    for name in table.names() {
+        store_as_wanted(client, name).await?;
+    }
+    Ok(upkeep)
+}
+
+async fn keep(
+    client: &Client,
+    table: PartitionedTable,
+    now: Timestamp,
+    kept_ms: i64,
+    longest: Duration,
+) -> Result<PartitionUpkeep, Error> {
     let plan = Plan::of(table, &list(client, table).await?, now, kept_ms);
     let found = contents(client, table, &plan).await?;
     if !found.is_movable {
@@ -98,6 +117,22 @@ async fn keep(
     }
     client.batch_execute("COMMIT").await?;
     Ok(upkeep)
+}
+
+/// Sets the storage parameters of the partitions that lack them. Only a vacuum and another change of the
+/// schema wait for the lock.
+async fn store_as_wanted(client: &Client, name: &str) -> Result<(), Error> {
+    for row in client.query(LACKING, &[&name, &in_braces(name)]).await? {
+        let set = set_storage(name, row.try_get(0)?);
+        let set = format!("BEGIN READ WRITE; SET LOCAL lock_timeout = {OLD_LOCK_MS}; {set}; COMMIT");
+        client.batch_execute(&set).await?;
+    }
+    Ok(())
+}
+
+/// The storage parameters of a table's partitions as an array.
+fn in_braces(name: &str) -> String {
+    format!("{{{}}}", storage_of(name))
 }
 
 async fn list(client: &Client, table: PartitionedTable) -> Result<Vec<Partition>, Error> {

@@ -27,6 +27,7 @@ mod lost_events;
 mod nouns;
 mod operator_keys;
 mod operator_lists;
+mod partition_storage;
 mod partitions;
 mod restrictions;
 mod revocations;
