@@ -1,9 +1,12 @@
 """Backups in an S3-like object store: `rclone serve s3`, which verifies signatures, over its own folder.
 
 A store of more than one part is backed up, listed, proved, restored and compared. Then the store is damaged, a backup is
-interrupted, and keys, bucket and server are wrong. Then a service archives its log there, is killed and restored. rclone is in .cache/venv/engines (`./test tools`).
+interrupted, and keys, bucket and server are wrong. Then a service archives its log there, is killed and restored. What killed uploads leave is ended.
+rclone is in .cache/venv/engines (`./test tools`).
 """
 
+import hashlib
+import hmac
 import json
 import os
 import shutil
@@ -13,7 +16,10 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+import urllib.error
+import urllib.parse
 import urllib.request
 from pathlib import Path
 
@@ -29,6 +35,8 @@ OPERATOR_KEY = "an-operator-key-of-more-than-32-characters"
 DEADLINE_SECONDS = 60
 # A part of an upload has 8 MiB.
 CHANNELS = 200_000
+LOAD_SECONDS = 15
+LOAD_CALLERS = 8
 
 
 class ObjectStore:
@@ -60,6 +68,32 @@ class ObjectStore:
 
     def files(self):
         return sorted(str(path.relative_to(self.folder)) for path in self.folder.rglob("*") if path.is_file())
+
+    def call(self, method, path, **query):
+        """A request that is signed in its query string, and its answer."""
+        now = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+        scope = f"{now[:8]}/us-east-1/s3/aws4_request"
+        query |= {"X-Amz-Algorithm": "AWS4-HMAC-SHA256", "X-Amz-Credential": f"{KEY}/{scope}", "X-Amz-Date": now,
+                  "X-Amz-Expires": "60", "X-Amz-SignedHeaders": "host"}
+        host, text = f"127.0.0.1:{self.port}", urllib.parse.urlencode(sorted(query.items()), quote_via=urllib.parse.quote, safe="")
+        request = "\n".join([method, path, text, f"host:{host}\n", "host", "UNSIGNED-PAYLOAD"])
+        key = f"AWS4{SECRET}".encode()
+        for word in scope.split("/"):
+            key = hmac.digest(key, word.encode(), "sha256")
+        signed = "\n".join(["AWS4-HMAC-SHA256", now, scope, hashlib.sha256(request.encode()).hexdigest()])
+        signature = hmac.digest(key, signed.encode(), "sha256").hex()
+        url = f"http://{host}{path}?{text}&X-Amz-Signature={signature}"
+        with urllib.request.urlopen(urllib.request.Request(url, method=method), timeout=DEADLINE_SECONDS) as answer:
+            return answer.read().decode()
+
+    def uploads(self):
+        """The number of uploads that were begun and not completed."""
+        try:
+            return self.call("GET", "/backups/", uploads="").count("<UploadId>")
+        except urllib.error.HTTPError as error:
+            # So rclone says that there is none.
+            assert error.code == 404 and "NoSuchUpload" in error.read().decode()
+            return 0
 
 
 def access(store):
@@ -116,6 +150,24 @@ class Archived:
             self.call("PUT", f"/platform/v1/channels/{beginning}-{number}", {"channelName": f"{beginning} {number}"})
 
 
+def kill_while_it_uploads(store, data, place, work):
+    """Starts a backup, and kills it when it has begun to upload. Returns whether it had not ended before."""
+    before = store.uploads()
+    process = subprocess.Popen([BINARY, "backup", "--data", data, "--to", place, "--work", work],
+                               env=os.environ | access(store), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while process.poll() is None and store.uploads() == before:
+        pass
+    process.kill()
+    process.wait(DEADLINE_SECONDS)
+    return store.uploads() > before
+
+
+def segments(store):
+    """The segments in the object store: their first and last numbers."""
+    names = [Path(name).name.split("-") for name in store.files() if name.endswith(".segment")]
+    return sorted((int(first), int(last)) for first, last, _ in names)
+
+
 def until(look, what):
     deadline = time.monotonic() + DEADLINE_SECONDS
     while time.monotonic() < deadline:
@@ -123,6 +175,11 @@ def until(look, what):
             return found
         time.sleep(0.1)
     raise AssertionError(f"not in time: {what}")
+
+
+def load(service, number, ends):
+    while time.monotonic() < ends:
+        service.put_channels(f"load-{number}", 20)
 
 
 def channels(folder, beginning):
@@ -175,6 +232,19 @@ def main(suite, folder):
             assert restored["rows"] == second["rows"], restored
             again = run(store, "backup", "--data", folder / "restored", "--to", folder / "copies")
             assert again["rows"] == second["rows"], again
+        with suite.step("what killed backups left of an upload is ended"):
+            place, killed = "s3://backups/killed", 0
+            for _ in range(20):
+                killed += kill_while_it_uploads(store, data, place, folder)
+                if killed == 2:
+                    break
+            assert store.uploads() == killed > 0, (store.uploads(), killed)
+            # The newest one may be of a backup that runs.
+            run(store, "backup", "--data", data, "--to", place, "--keep", 1)
+            assert store.uploads() == 0, store.uploads()
+            shutil.rmtree(store.folder / "backups" / "killed")
+            for left in folder.glob("*backup*"):
+                shutil.rmtree(left)
         with suite.step("nothing is left in the temporary folder"):
             left = sorted(path.name for path in folder.iterdir())
             assert left == ["copies", "data", "objects", "restored"], left
@@ -211,6 +281,24 @@ def archive(suite, store, folder):
         restored = run(store, "restore", ARCHIVE, "--at", "latest", "--data", folder / "latest")
         assert restored["segments"] > 0 and channels(folder / "latest", "early") == 50, restored
         assert run(store, "restore", ARCHIVE, "--at", "latest", "--drill", "--work", folder)["ok"]
+    with suite.step("under load the objects are few, and an upload that a killed service left is ended"):
+        shutil.move(folder / "latest", data)
+        store.call("POST", "/backups/log/archive/killed/bases/one/stagedoor.db", uploads="")
+        assert store.uploads() == 1
+        before = len(segments(store))
+        with Archived(store, data, folder / "log") as service:
+            until(lambda: service.metric("stagedoor_archive_last_base_timestamp_seconds") > 0, "a base")
+            assert store.uploads() == 0
+            begun, ends = time.monotonic(), time.monotonic() + LOAD_SECONDS
+            callers = [threading.Thread(target=load, args=(service, number, ends)) for number in range(LOAD_CALLERS)]
+            for caller in callers:
+                caller.start()
+            for caller in callers:
+                caller.join()
+            until(lambda: service.metric("stagedoor_archive_lag_seconds") < 2, "the archive has it")
+            took, objects = time.monotonic() - begun, segments(store)[before:]
+            print(len(objects), took, objects[-3:])
+        shutil.move(data, folder / "latest")
     with suite.step("while the object store is away the service goes on, and its segments wait"):
         shutil.move(folder / "latest", data)
         with Archived(store, data, folder / "log") as service:

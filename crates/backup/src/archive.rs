@@ -7,6 +7,8 @@
 mod archiver;
 mod base;
 mod catalog;
+mod deleting;
+mod gathering;
 mod place;
 mod restoring;
 

@@ -112,8 +112,10 @@ impl S3Place {
         let name = backup.folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let key = self.key(name, DATA_FILE);
         let stored = async {
-            upload(&mut client, &backup.folder.join(DATA_FILE), backup.manifest.bytes, &key, on_report)
-                .await?;
+            let path = backup.folder.join(DATA_FILE);
+            let file = File::open(&path).map_err(|error| BackupError::file("cannot read", &path, &error));
+            let from = Source { content: &mut file?, path: &path, bytes: backup.manifest.bytes };
+            upload(&mut client, from, &key, on_report).await?;
             let mut hash = Sha256::new();
             let bytes = download(&mut client, &key, on_report, |part| {
                 hash.update(part);
@@ -178,9 +180,17 @@ impl S3Place {
             client.delete(&self.key(name, MANIFEST_FILE)).await?;
             client.delete(&self.key(name, DATA_FILE)).await?;
         }
-        for name in partial.iter().filter(|name| complete.last().is_some_and(|newest| *name < newest)) {
+        let is_interrupted = |name: &str| complete.last().is_some_and(|newest| name < newest.as_str());
+        for name in partial.iter().filter(|name| is_interrupted(name)) {
             client.delete(&self.key(name, DATA_FILE)).await?;
         }
+        let start = self.under("").len();
+        let is_of_interrupted = |key: &str| {
+            key.get(start..)
+                .and_then(|name| name.split_once('/'))
+                .is_some_and(|(name, _)| is_interrupted(name))
+        };
+        client.abort_uploads(&self.under(folder::PREFIX), is_of_interrupted).await;
         Ok(surplus)
     }
 
@@ -235,6 +245,15 @@ pub(crate) struct Objects {
     place: S3Place,
 }
 
+/// What an object is written from.
+pub(crate) struct Source<'a> {
+    pub content: &'a mut (dyn Read + Send),
+    /// Where it is, for errors.
+    pub path: &'a Path,
+    /// The number of its bytes.
+    pub bytes: u64,
+}
+
 /// An object that is written in parts.
 pub(crate) struct PartedObject {
     key: String,
@@ -255,9 +274,9 @@ impl Objects {
         self.client.put(&self.place.under(name), content).await
     }
 
-    /// Writes a file of this size.
-    pub async fn put_file(&mut self, name: &str, path: &Path, bytes: u64) -> Result<(), BackupError> {
-        upload(&mut self.client, path, bytes, &self.place.under(name), &mut |_, _, _| {}).await
+    /// Writes what is read.
+    pub async fn put_all(&mut self, name: &str, from: Source<'_>) -> Result<(), BackupError> {
+        upload(&mut self.client, from, &self.place.under(name), &mut |_, _, _| {}).await
     }
 
     /// Reads an object part by part.
@@ -295,6 +314,12 @@ impl Objects {
         self.client.end_parts(&object.key, &object.upload, &object.tags).await
     }
 
+    /// Deletes the parts of objects that were never completed, whose names begin with a text.
+    pub async fn abort_uploads(&mut self, beginning: &str) {
+        let beginning = self.place.under(beginning);
+        self.client.abort_uploads(&beginning, |_| true).await;
+    }
+
     /// Deletes the parts of an object that is not completed.
     pub async fn abort(&mut self, object: PartedObject) {
         let _ = self.client.abort_parts(&object.key, &object.upload).await;
@@ -317,17 +342,16 @@ fn is_loopback(url: &Url) -> bool {
     }
 }
 
-/// Writes a file as one object: in parts, if it is larger than a part.
+/// Writes what is read as one object: in parts, if it is larger than a part.
 async fn upload(
     client: &mut Client,
-    path: &Path,
-    bytes: u64,
+    mut from: Source<'_>,
     key: &str,
     on_report: OnReport<'_>,
 ) -> Result<(), BackupError> {
-    let mut file = File::open(path).map_err(|error| BackupError::file("cannot read", path, &error))?;
+    let bytes = from.bytes;
     if bytes <= PART_BYTES as u64 {
-        let part = next_part(&mut file, path, PART_BYTES)?;
+        let part = next_part(&mut from, PART_BYTES)?;
         return client.put(key, part).await;
     }
     let part_bytes = (bytes.div_ceil(PARTS_MAX) as usize).max(PART_BYTES);
@@ -335,7 +359,7 @@ async fn upload(
     let written = async {
         let (mut tags, mut done) = (Vec::new(), 0);
         for number in 1.. {
-            let part = next_part(&mut file, path, part_bytes)?;
+            let part = next_part(&mut from, part_bytes)?;
             if part.is_empty() {
                 break;
             }
@@ -352,11 +376,11 @@ async fn upload(
     Ok(())
 }
 
-/// The next bytes of a file: as many as wanted, or all that are left.
-fn next_part(file: &mut File, path: &Path, bytes: usize) -> Result<Bytes, BackupError> {
+/// The next bytes of a source: as many as wanted, or all that are left.
+fn next_part(from: &mut Source<'_>, bytes: usize) -> Result<Bytes, BackupError> {
     let mut part = Vec::with_capacity(bytes);
-    let read = file.take(bytes as u64).read_to_end(&mut part);
-    read.map_err(|error| BackupError::file("cannot read", path, &error))?;
+    let read = (&mut *from.content).take(bytes as u64).read_to_end(&mut part);
+    read.map_err(|error| BackupError::file("cannot read", from.path, &error))?;
     Ok(part.into())
 }
 

@@ -115,9 +115,7 @@ impl Client {
         let url = self.bucket.create_multipart_upload(Some(&self.credentials), key).sign(SIGNED_FOR);
         let answer = self.call(Method::POST, url, None, Bytes::new()).await?;
         let text = String::from_utf8_lossy(&answer.body);
-        // The elements around the id differ between object stores.
-        let id = text.split_once("<UploadId>").and_then(|(_, rest)| rest.split_once("</UploadId>"));
-        id.map(|(id, _)| id.to_owned()).ok_or_else(|| not_s3("an upload"))
+        element(&text, "UploadId").map(str::to_owned).ok_or_else(|| not_s3("an upload"))
     }
 
     /// Writes a part, numbered from 1, and gives its tag.
@@ -157,6 +155,32 @@ impl Client {
         let url = self.bucket.abort_multipart_upload(Some(&self.credentials), key, upload).sign(SIGNED_FOR);
         self.call(Method::DELETE, url, None, Bytes::new()).await?;
         Ok(())
+    }
+
+    /// Deletes the parts of objects that were never completed, whose keys begin with a text: those that the
+    /// store lists, a thousand at most. Not all stores list them, so a failure is no error.
+    pub async fn abort_uploads(&mut self, prefix: &str, is_abandoned: impl Fn(&str) -> bool) {
+        let (bucket, credentials) = (self.bucket.clone(), self.credentials.clone());
+        // The library does not have this request: a GET of the bucket.
+        let mut list = bucket.get_object(Some(&credentials), "");
+        list.query_mut().insert("uploads", "");
+        list.query_mut().insert("prefix", prefix);
+        let url = list.sign(SIGNED_FOR);
+        let text = match self.call_once(&Method::GET, &url, None, Bytes::new()).await {
+            Ok(answer) => String::from_utf8_lossy(&answer.body).into_owned(),
+            Err(error) => {
+                let error = BackupError::from(error);
+                return tracing::debug!(%error, "the object store lists no uploads that were not completed");
+            }
+        };
+        for (key, upload) in uploads_of(&text).into_iter().filter(|(key, _)| is_abandoned(key)) {
+            match self.abort_parts(key, upload).await {
+                Ok(()) => tracing::info!(key, "ended an upload that was not completed"),
+                Err(error) => {
+                    return tracing::debug!(%error, key, "cannot end an upload that was not completed");
+                }
+            }
+        }
     }
 
     async fn call(
@@ -271,6 +295,18 @@ impl From<RequestError> for BackupError {
             RequestError::Missing => Self::Remote("the object store: there is no such object".to_owned()),
         }
     }
+}
+
+/// The keys and ids of a list of uploads.
+fn uploads_of(text: &str) -> Vec<(&str, &str)> {
+    let uploads = text.split("<Upload>").skip(1);
+    uploads.filter_map(|upload| Some((element(upload, "Key")?, element(upload, "UploadId")?))).collect()
+}
+
+/// The text of the first element of a name. The elements around it differ between object stores.
+fn element<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    let (_, rest) = text.split_once(&format!("<{name}>"))?;
+    rest.split_once(&format!("</{name}>")).map(|(content, _)| content)
 }
 
 fn not_s3(what: &str) -> BackupError {

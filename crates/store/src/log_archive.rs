@@ -5,11 +5,13 @@
 //! |---|---|
 //! | `frames` | reads the log |
 //! | `segment` | the file of a segment |
+//! | `merge` | segments that follow each other as one |
 //! | `spool` | the folder of the segments that the archive does not have yet |
 //! | `copier` | copies the log into segments |
 
 mod copier;
 mod frames;
+mod merge;
 mod segment;
 mod spool;
 
@@ -26,7 +28,8 @@ use copier::{Break, LogCopier};
 use frames::{Salts, open_log, read_salts};
 
 pub use copier::Now;
-pub use segment::{SegmentHead, SegmentName, apply_segment, name_time, parse_name_time};
+pub use merge::{MERGED_PARTS_MAX, MergedSegment};
+pub use segment::{SegmentHead, SegmentName, apply_segment, name_time, parse_name_time, read_segment_head};
 pub use spool::SpooledSegment;
 
 /// How the log is archived.
@@ -99,7 +102,7 @@ impl LogArchive {
     }
 
     /// The longest time between two segments.
-    pub(crate) fn every(&self) -> Duration {
+    pub fn every(&self) -> Duration {
         self.every
     }
 

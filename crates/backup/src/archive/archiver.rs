@@ -1,19 +1,27 @@
 //! Brings the segments of the spool to the archive, makes bases, and deletes what is old, beside the service.
 
+use std::fs::File;
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use domain::Timestamp;
-use store::log_archive::{GenerationState, LogArchive, Now, SpooledSegment, name_time};
+use store::log_archive::{
+    GenerationState, LogArchive, MergedSegment, Now, SegmentHead, SegmentName, SpooledSegment, name_time,
+    read_segment_head,
+};
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, block_in_place};
 
 use super::LOOK_EVERY;
 use super::base::{blocking, make_base, state};
-use super::catalog::{BASE_FILE, Base, FOLDER, Generation, generations, surplus};
+use super::catalog::{Base, FOLDER, read_catalog};
+use super::deleting::delete_old;
+use super::gathering::Gathering;
 use super::place::{ArchivePlace, OpenPlace};
-use crate::{BackupError, DATA_FILE};
+use crate::BackupError;
+use crate::s3::Source;
 
 /// The longest pause after a failure.
 const PAUSE_MAX: Duration = Duration::from_secs(30);
@@ -55,7 +63,7 @@ pub struct ArchiverFigures {
     pub last_base: Option<Timestamp>,
     /// Bytes in the spool.
     pub spool_bytes: u64,
-    /// Segments that were brought to the archive.
+    /// Segments that were brought to the archive; those that were merged into one count as one.
     pub segments: u64,
     /// Looks at the spool that failed.
     pub failures: u64,
@@ -111,6 +119,7 @@ impl Archiver {
         let counters = Arc::<ArchiverCounters>::default();
         let (stop, stopped) = watch::channel(false);
         let worker = Worker {
+            gathering: Gathering::new(archive.every()),
             archive,
             settings,
             counters: counters.clone(),
@@ -118,6 +127,7 @@ impl Archiver {
             known: None,
             base: None,
             base_not_before: Timestamp::default(),
+            deleting: None,
         };
         Self { task: tokio::spawn(worker.run(stopped)), stop, counters }
     }
@@ -138,10 +148,31 @@ impl Archiver {
     }
 }
 
+/// Which segments of the spool are brought to the archive.
+#[derive(Clone, Copy)]
+enum Which {
+    /// Those that wait for no others.
+    Due,
+    /// All.
+    All,
+}
+
+/// How far the archive is, after segments were brought to it.
+enum Reached {
+    /// The spool is empty.
+    All,
+    /// In this generation everything that was committed before this time can be restored.
+    Before { generation: String, complete_until: Timestamp },
+    /// Nothing new.
+    Nothing,
+}
+
 struct Worker {
     archive: Arc<LogArchive>,
     settings: ArchiveSettings,
     counters: Arc<ArchiverCounters>,
+    /// Merges the segments.
+    gathering: Gathering,
     /// The connection to the place, between two failures.
     open: Option<OpenPlace>,
     /// The generation whose bases are known, and when the last one was complete.
@@ -149,6 +180,8 @@ struct Worker {
     /// A base that is being made.
     base: Option<JoinHandle<Result<Option<Base>, BackupError>>>,
     base_not_before: Timestamp,
+    /// Old files are being deleted, beside the segments that are brought.
+    deleting: Option<JoinHandle<()>>,
 }
 
 impl Worker {
@@ -186,7 +219,10 @@ impl Worker {
         if let Some(base) = self.base.take() {
             base.abort();
         }
-        if let Err(error) = self.bring_segments().await {
+        if let Some(deleting) = self.deleting.take() {
+            deleting.abort();
+        }
+        if let Err(error) = self.bring_segments(Which::All).await {
             tracing::error!(%error, "the last segments stay in the spool");
         }
     }
@@ -194,34 +230,104 @@ impl Worker {
     /// Brings what is in the spool to the archive, and does what else is due.
     async fn look(&mut self) -> Result<(), BackupError> {
         let before = state(&self.archive).await;
-        self.bring_segments().await?;
+        let reached = self.bring_segments(Which::Due).await?;
         let Some(before) = before else { return self.begin().await };
         // Without a base nothing can be restored from the segments.
         let has_base = self
             .known
             .as_ref()
             .is_some_and(|(generation, last)| *generation == before.generation && last.is_some());
-        if let Some(copied_until) = before.copied_until.filter(|_| has_base) {
-            self.counters.archived_until.store(copied_until.as_millis(), Ordering::Relaxed);
+        if has_base {
+            self.note_reached(reached, &before);
         }
         self.finish_base().await?;
         self.begin_base(&before).await
     }
 
-    async fn bring_segments(&mut self) -> Result<(), BackupError> {
+    /// Takes note of the time up to which everything can be restored.
+    fn note_reached(&self, reached: Reached, before: &GenerationState) {
+        let counter = &self.counters.archived_until;
+        match (reached, before.copied_until) {
+            (Reached::All, Some(copied_until)) => counter.store(copied_until.as_millis(), Ordering::Relaxed),
+            (Reached::Before { generation, complete_until }, _) if generation == before.generation => {
+                counter.fetch_max(complete_until.as_millis(), Ordering::Relaxed);
+            }
+            _ => {}
+        }
+    }
+
+    /// Brings segments of the spool to the archive, merged into few objects.
+    async fn bring_segments(&mut self, which: Which) -> Result<Reached, BackupError> {
         let archive = self.archive.clone();
         let (segments, bytes) = blocking(move || (archive.segments(), archive.spool_bytes())).await;
         self.counters.spool_bytes.store(bytes, Ordering::Relaxed);
-        for segment in segments.map_err(|error| spool_failed(&error))? {
-            let SpooledSegment { generation, name, path, bytes } = &segment;
-            let key = format!("{FOLDER}/{generation}/segments/{name}");
-            self.place()?.put_file(&key, path, *bytes).await?;
-            let archive = self.archive.clone();
-            let removed = blocking(move || (archive.remove(&segment), archive.spool_bytes())).await;
-            removed.0.map_err(|error| spool_failed(&error))?;
-            self.counters.spool_bytes.store(removed.1, Ordering::Relaxed);
-            self.counters.segments.fetch_add(1, Ordering::Relaxed);
+        let segments = segments.map_err(|error| spool_failed(&error))?;
+        let (mut rest, mut reached) = (segments.as_slice(), Reached::Nothing);
+        while !rest.is_empty() {
+            let count = match which {
+                Which::Due => self.gathering.due(rest, (self.settings.now)()),
+                Which::All => self.gathering.together(rest).0,
+            };
+            if count == 0 {
+                return Ok(reached);
+            }
+            let (parts, later) = rest.split_at(count);
+            if let Some(head) = self.bring(parts).await? {
+                reached = Reached::Before { generation: head.generation, complete_until: head.from };
+            }
+            rest = later;
         }
+        Ok(Reached::All)
+    }
+
+    /// Brings segments that follow each other to the archive as one, and gives what it says of itself.
+    async fn bring(&mut self, parts: &[SpooledSegment]) -> Result<Option<SegmentHead>, BackupError> {
+        let [first, .., _] = parts else { return self.bring_each(parts).await };
+        let opening = parts.to_vec();
+        match blocking(move || MergedSegment::open(&opening)).await {
+            Ok(mut merged) => {
+                let (head, bytes) = (merged.head().clone(), merged.bytes());
+                let from = Source { content: &mut merged, path: &first.path, bytes };
+                self.place()?.put_all(&key_of(&head.generation, head.name), from).await?;
+                self.note_brought(parts)?;
+                Ok(Some(head))
+            }
+            Err(error) if matches!(error.kind(), ErrorKind::InvalidData | ErrorKind::UnexpectedEof) => {
+                // The archive gets a damaged segment as it is, so that a restore names it.
+                tracing::error!(%error, first = %first.name, "segments of the spool cannot be merged");
+                self.bring_each(parts).await
+            }
+            Err(error) => Err(spool_failed(&error)),
+        }
+    }
+
+    /// Brings segments to the archive as they are, and gives what the last one says of itself.
+    async fn bring_each(&mut self, segments: &[SpooledSegment]) -> Result<Option<SegmentHead>, BackupError> {
+        let mut last = None;
+        for segment in segments {
+            let SpooledSegment { generation, name, path, bytes } = segment;
+            let opening = path.clone();
+            let opened =
+                blocking(move || Ok((File::open(&opening)?, read_segment_head(&opening).ok()))).await;
+            let (mut file, head) = opened.map_err(|error| spool_failed(&error))?;
+            let from = Source { content: &mut file, path, bytes: *bytes };
+            self.place()?.put_all(&key_of(generation, *name), from).await?;
+            self.note_brought(std::slice::from_ref(segment))?;
+            last = head;
+        }
+        Ok(last)
+    }
+
+    /// Deletes segments of the spool that the archive has, before anything else can be awaited.
+    fn note_brought(&mut self, parts: &[SpooledSegment]) -> Result<(), BackupError> {
+        if let Some(last) = parts.last() {
+            self.gathering.note(last);
+        }
+        let removed = block_in_place(|| parts.iter().try_for_each(|part| self.archive.remove(part)));
+        removed.map_err(|error| spool_failed(&error))?;
+        let spool_bytes = block_in_place(|| self.archive.spool_bytes());
+        self.counters.spool_bytes.store(spool_bytes, Ordering::Relaxed);
+        self.counters.segments.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
 
@@ -264,7 +370,11 @@ impl Worker {
             *last = Some(completed);
         }
         self.base_not_before = Timestamp::default();
-        self.delete_old().await
+        let ArchiveSettings { place, keep, now, .. } = self.settings.clone();
+        if let Some(before) = self.deleting.replace(tokio::spawn(delete_old(place, keep, now))) {
+            before.abort();
+        }
+        Ok(())
     }
 
     /// Begins a base, if one is due.
@@ -291,32 +401,10 @@ impl Worker {
         }
         // The next attempt, if this one fails.
         self.base_not_before = now.plus_ms(BASE_RETRY_MS);
+        // This archiver, the only one of the place, uploads nothing at this moment.
+        self.place()?.end_interrupted(&format!("{FOLDER}/")).await;
         let ArchiveSettings { place, now, version, .. } = self.settings.clone();
         self.base = Some(tokio::spawn(make_base(self.archive.clone(), place, now, version)));
-        Ok(())
-    }
-
-    async fn delete_old(&mut self) -> Result<(), BackupError> {
-        let keep_ms = i64::try_from(self.settings.keep.as_millis()).unwrap_or(i64::MAX);
-        let oldest = (self.settings.now)().plus_ms(-keep_ms);
-        let catalog = read_catalog(self.place()?, FOLDER).await?;
-        let old = surplus(&catalog, oldest);
-        if !old.bases.is_empty() {
-            tracing::info!(
-                bases = old.bases.len(),
-                segments = old.segments.len(),
-                "the archive deletes what is old"
-            );
-        }
-        for (generation, base) in old.bases {
-            let folder = format!("{FOLDER}/{generation}/bases/{base}");
-            for file in [BASE_FILE.to_owned(), DATA_FILE.to_owned(), format!("{DATA_FILE}.partial")] {
-                self.place()?.delete(&format!("{folder}/{file}")).await?;
-            }
-        }
-        for (generation, segment) in old.segments {
-            self.place()?.delete(&format!("{FOLDER}/{generation}/segments/{segment}")).await?;
-        }
         Ok(())
     }
 
@@ -328,20 +416,8 @@ impl Worker {
     }
 }
 
-/// The generations of an archive, or of a folder of it, with their bases.
-pub(super) async fn read_catalog(
-    place: &mut OpenPlace,
-    folder: &str,
-) -> Result<Vec<Generation>, BackupError> {
-    let names = place.names(folder).await?;
-    let (mut found, bases) = generations(&names);
-    for (index, name) in bases {
-        let Some(generation) = found.get_mut(index) else { continue };
-        let file = format!("{FOLDER}/{}/bases/{name}/{BASE_FILE}", generation.name);
-        let base = Base::of(&place.get(&file).await?, &file)?;
-        generation.bases.push((name, base));
-    }
-    Ok(found)
+fn key_of(generation: &str, name: SegmentName) -> String {
+    format!("{FOLDER}/{generation}/segments/{name}")
 }
 
 fn spool_failed(error: &std::io::Error) -> BackupError {

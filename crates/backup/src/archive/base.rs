@@ -30,8 +30,9 @@ pub(super) async fn make_base(
     let Some(after) = state(&archive).await.filter(|after| after.generation == before.generation) else {
         return Ok(None);
     };
-    let until = now();
     wait_until_archived(&archive, &after.generation, after.last).await?;
+    // The object with the last of these segments may have later ones, too, whose commits are before now.
+    let until = now();
     let base = Base {
         format: FORMAT,
         version: version.to_owned(),

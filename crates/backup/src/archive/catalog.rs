@@ -6,6 +6,7 @@ use domain::Timestamp;
 use serde::{Deserialize, Serialize};
 use store::log_archive::SegmentName;
 
+use super::place::OpenPlace;
 use crate::{BackupError, DATA_FILE};
 
 /// The folder of an archive in its place.
@@ -92,7 +93,7 @@ pub(super) struct Plan {
 }
 
 /// Sorts the names of an archive's files by generation. The bases have no descriptions yet.
-pub(super) fn generations(names: &[String]) -> (Vec<Generation>, Vec<(usize, String)>) {
+fn generations(names: &[String]) -> (Vec<Generation>, Vec<(usize, String)>) {
     let mut found: BTreeMap<&str, Generation> = BTreeMap::new();
     let mut described: Vec<(&str, String)> = Vec::new();
     for name in names {
@@ -121,6 +122,22 @@ pub(super) fn generations(names: &[String]) -> (Vec<Generation>, Vec<(usize, Str
         generations.push(generation);
     }
     (generations, bases)
+}
+
+/// The generations of an archive, or of a folder of it, with their bases.
+pub(super) async fn read_catalog(
+    place: &mut OpenPlace,
+    folder: &str,
+) -> Result<Vec<Generation>, BackupError> {
+    let names = place.names(folder).await?;
+    let (mut found, bases) = generations(&names);
+    for (index, name) in bases {
+        let Some(generation) = found.get_mut(index) else { continue };
+        let file = format!("{FOLDER}/{}/bases/{name}/{BASE_FILE}", generation.name);
+        let base = Base::of(&place.get(&file).await?, &file)?;
+        generation.bases.push((name, base));
+    }
+    Ok(found)
 }
 
 /// The segments that follow each other from a number on, each with a time of `at` or before. The rest is the
@@ -332,6 +349,35 @@ mod tests {
         let archive = [generation("a", &[base(15, 1, 1)], &segments)];
         assert_eq!(plan(&archive, at(30)).unwrap().segments, [segments[0]]);
         assert_eq!(plan(&archive, at(60)).unwrap().segments, [segments[1], segments[2]]);
+    }
+
+    #[test]
+    fn what_a_kill_left_beside_a_longer_segment_is_never_applied_after_it() {
+        let segments = [
+            (1, 1, 10),
+            (2, 6, 60),
+            (3, 3, 30),
+            (4, 9, 90),
+            (5, 5, 50),
+            (6, 6, 60),
+            (8, 8, 80),
+            (10, 10, 100),
+        ];
+        let mut segments = segments.map(|(first, last, until)| segment(first, last, until)).to_vec();
+        segments.sort();
+        // The base begins within one of them, and ends within another.
+        let archive = [generation("a", &[base(92, 3, 8)], &segments)];
+        let spans = |time| {
+            let plan = plan(&archive, at(time)).unwrap();
+            plan.segments.iter().map(|segment| (segment.first, segment.last)).collect::<Vec<_>>()
+        };
+        assert_eq!(spans(95), [(2, 6), (4, 9)]);
+        assert_eq!(spans(999), [(2, 6), (4, 9), (10, 10)]);
+        // The segments that the base needs are not old, though they begin before it.
+        let old = surplus(&archive, at(95));
+        assert_eq!(old.segments.iter().map(|(_, name)| name.first).collect::<Vec<_>>(), [1]);
+        let words = failure(&[generation("a", &[base(92, 3, 8)], &segments[..3])], 999);
+        assert!(words.contains("segment 7 of the generation a is missing"), "{words}");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Where an archive is: its files by their names, in a folder or an object store.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, BufWriter, ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -9,12 +9,14 @@ use bytes::Bytes;
 use tokio::task::block_in_place;
 
 use crate::report::{OnReport, Phase};
-use crate::s3::{Objects, PartedObject};
+use crate::s3::{Objects, PartedObject, Source};
 use crate::s3_client::{PART_BYTES, PARTS_MAX};
 use crate::{BackupError, S3Place, files};
 
 /// The end of the name of a file that is not complete.
 const PARTIAL: &str = ".partial";
+/// Bytes that are written at once.
+const BUFFER_BYTES: usize = 1 << 18;
 
 /// Where an archive is.
 #[derive(Debug, Clone)]
@@ -76,16 +78,18 @@ impl OpenPlace {
         }
     }
 
-    /// Writes a file of this size under a name.
-    pub async fn put_file(&mut self, name: &str, from: &Path, bytes: u64) -> Result<(), BackupError> {
+    /// Writes what is read under a name.
+    pub async fn put_all(&mut self, name: &str, from: Source<'_>) -> Result<(), BackupError> {
         match self {
             Self::Folder(root) => block_in_place(|| {
-                let (mut file, partial, path) = create(root, name)?;
-                let copied = File::open(from).and_then(|mut source| io::copy(&mut source, &mut file));
+                let (file, partial, path) = create(root, name)?;
+                let mut writer = BufWriter::with_capacity(BUFFER_BYTES, &file);
+                let copied = io::copy(from.content, &mut writer).and_then(|_| writer.flush());
                 copied.map_err(|error| BackupError::file("cannot write", &partial, &error))?;
+                drop(writer);
                 complete(&file, &partial, &path)
             }),
-            Self::S3(objects) => objects.put_file(name, from, bytes).await,
+            Self::S3(objects) => objects.put_all(name, from).await,
         }
     }
 
@@ -167,6 +171,14 @@ impl OpenPlace {
                 Ok(())
             }
             Self::S3(objects) => objects.delete(name).await,
+        }
+    }
+
+    /// Ends the uploads below a folder that were begun and not completed, by a process that was killed. No
+    /// other one may be uploading there.
+    pub async fn end_interrupted(&mut self, folder: &str) {
+        if let Self::S3(objects) = self {
+            objects.abort_uploads(folder).await;
         }
     }
 

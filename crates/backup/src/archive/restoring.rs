@@ -8,8 +8,7 @@ use store::Target;
 use store::log_archive::{SegmentHead, SegmentName, apply_segment};
 use store::transfer::{Snapshot, check_file};
 
-use super::archiver::read_catalog;
-use super::catalog::{Base, FOLDER, Plan, plan, reaches};
+use super::catalog::{Base, FOLDER, Plan, plan, reaches, read_catalog};
 use super::place::{ArchivePlace, OpenPlace};
 use crate::inspect::inspect_snapshot;
 use crate::new_file::NewDataFile;
@@ -136,10 +135,12 @@ async fn build(
     let data = OpenOptions::new().write(true).open(path);
     let data = data.map_err(|error| BackupError::file("cannot write", path, &error))?;
     let mut reached = plan.base.completed();
-    let mut last = None;
+    let mut last = None::<SegmentHead>;
     for (done, name) in plan.segments.iter().enumerate() {
+        let is_whole =
+            last.as_ref().map_or(plan.base.redo_from - 1, |last| last.name.last) >= plan.base.redo_to;
         let head = apply(&mut open, &plan, *name, (path, &data)).await.map_err(|error| match error {
-            BackupError::Damaged(why) if name.last > plan.base.redo_to => BackupError::Damaged(format!(
+            BackupError::Damaged(why) if is_whole => BackupError::Damaged(format!(
                 "{why}: the last time that can be reached before it is {}",
                 reached.rfc3339()
             )),

@@ -11,7 +11,7 @@ use backup::archive::{
     ArchivePlace, ArchiveSettings, Archiver, ListedGeneration, RestoredArchive, list_archive, restore_archive,
 };
 use domain::Timestamp;
-use store::log_archive::LogArchiving;
+use store::log_archive::{LogArchiving, SegmentName};
 use store::{Migration, Options, Store, StoreError, Target, Tx, params};
 use tempfile::TempDir;
 
@@ -33,6 +33,7 @@ struct World {
     folder: TempDir,
     clock: Arc<AtomicI64>,
     spool_bytes_max: u64,
+    every: Duration,
 }
 
 struct Running {
@@ -43,7 +44,8 @@ struct Running {
 impl World {
     fn new() -> Self {
         let folder = TempDir::new().expect("a folder");
-        Self { folder, clock: Arc::new(AtomicI64::new(BEGIN_MS)), spool_bytes_max: 1 << 30 }
+        let clock = Arc::new(AtomicI64::new(BEGIN_MS));
+        Self { folder, clock, spool_bytes_max: 1 << 30, every: Duration::from_millis(50) }
     }
 
     fn data(&self) -> PathBuf {
@@ -59,13 +61,17 @@ impl World {
         Arc::new(move || Timestamp::from_millis(clock.fetch_add(1, Ordering::Relaxed)))
     }
 
+    fn time(&self) -> Timestamp {
+        Timestamp::from_millis(self.clock.load(Ordering::Relaxed))
+    }
+
     async fn open(&self, log_archiving: Option<LogArchiving>) -> Store {
         let options = Options { migrations: TABLES, log_archiving, ..Options::default() };
         Store::open(Target::Sqlite { path: self.data() }, options).await.expect("a store")
     }
 
     async fn start(&self) -> Running {
-        let (every, spool_bytes_max) = (Duration::from_millis(50), self.spool_bytes_max);
+        let Self { every, spool_bytes_max, .. } = *self;
         let store = self.open(Some(LogArchiving { every, spool_bytes_max, now: self.now() })).await;
         let settings = ArchiveSettings {
             place: self.place(),
@@ -194,7 +200,9 @@ async fn each_time_is_restored_as_it_was_and_nothing_is_skipped_silently() {
     for id in 1..=4 {
         write(&running.store, id, id.to_string()).await;
         running.store.log_archive().expect("archived").copy();
-        times.push(Timestamp::from_millis(world.clock.load(Ordering::Relaxed)));
+        times.push(world.time());
+        // So that it is not merged with the next one.
+        world.clock.fetch_add(10_000, Ordering::Relaxed);
     }
     let generation = world.listed().await[0].name.clone();
     running.stop().await;
@@ -325,7 +333,7 @@ async fn old_bases_and_segments_are_deleted_and_the_last_days_can_be_reached() {
         let before = newest(&world.listed().await);
         write(&running.store, day as i64, "z".repeat(4_000)).await;
         running.store.log_archive().expect("archived").copy();
-        days.push(Timestamp::from_millis(world.clock.load(Ordering::Relaxed)));
+        days.push(world.time());
         world.clock.fetch_add(DAY_MS, Ordering::Relaxed);
         let wait = async {
             while newest(&world.listed().await) == before {
@@ -349,4 +357,165 @@ async fn old_bases_and_segments_are_deleted_and_the_last_days_can_be_reached() {
         let (_, path) = world.restore(&format!("day-{day}"), Some(days[day - 1])).await.expect("restored");
         assert_eq!(rows_of(&path).await.len(), day);
     }
+}
+
+/// A store whose segments wait for each other, and are made by the test alone.
+fn slow_world() -> World {
+    World { every: Duration::from_secs(3_600), ..World::new() }
+}
+
+/// Writes a row, and makes a segment of it. A tenth of a second passes.
+async fn write_segment(world: &World, running: &Running, id: i64) {
+    write(&running.store, id, format!("{id} {}", "s".repeat(500))).await;
+    // This row is in every segment.
+    write(&running.store, 0, format!("the last one is {id}")).await;
+    running.store.log_archive().expect("archived").copy();
+    world.clock.fetch_add(100, Ordering::Relaxed);
+}
+
+/// Waits for the first base, while seconds pass, and gives the generation.
+async fn base_as_time_passes(world: &World) -> String {
+    let wait = async {
+        loop {
+            match world.listed().await.first() {
+                Some(first) if !first.bases.is_empty() => return first.name.clone(),
+                _ => world.clock.fetch_add(1_000, Ordering::Relaxed),
+            };
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, wait).await.expect("a base")
+}
+
+/// The row that says which one was written last.
+async fn last_of(path: &Path) -> (usize, String) {
+    let rows = rows_of(path).await;
+    (rows.len() - 1, rows[0].1.clone())
+}
+
+/// The segments of an archive: the first number, the last one, and the time.
+fn objects(world: &World, generation: &str) -> Vec<SegmentName> {
+    let names = world.segments(generation).into_iter();
+    let names = names.map(|path| path.file_name().expect("a name").to_string_lossy().into_owned());
+    names.map(|name| SegmentName::parse(&name).expect("a segment")).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn under_load_the_archive_gets_few_objects_and_each_time_within_five_seconds() {
+    let world = slow_world();
+    let running = world.start().await;
+    let mut id = 0;
+    // The base is made meanwhile: its last segment is merged with later ones.
+    let wait = async {
+        while world.listed().await.iter().all(|each| each.bases.is_empty()) {
+            id += 1;
+            write_segment(&world, &running, id).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, wait).await.expect("a base");
+    for _ in 0..200 {
+        id += 1;
+        write_segment(&world, &running, id).await;
+    }
+    let took_ms = world.time().as_millis() - BEGIN_MS;
+    let expected = rows(&running.store).await;
+    running.stop().await;
+    let listed = world.listed().await;
+    assert_eq!(listed.len(), 1, "{listed:?}");
+    let objects = objects(&world, &listed[0].name);
+    assert!(objects.last().is_some_and(|last| last.last >= id as u64), "{objects:?}");
+    assert!(objects.len() as i64 <= 3 + took_ms / 4_000, "{} in {took_ms} ms: {objects:?}", objects.len());
+    for pair in objects.windows(2) {
+        assert_eq!(pair[0].last + 1, pair[1].first, "{objects:?}");
+        let covered = pair[1].until.as_millis() - pair[0].until.as_millis();
+        assert!(covered <= 5_000, "{covered} ms: {objects:?}");
+    }
+    let begin = listed[0].bases[0].completed();
+    let end = world.time().as_millis();
+    for (index, at) in (begin.as_millis()..end).step_by(3_700).enumerate() {
+        let at = Timestamp::from_millis(at);
+        let (restored, path) = world.restore(&format!("at-{index}"), Some(at)).await.expect("restored");
+        assert!(restored.until <= at && at.as_millis() - restored.until.as_millis() <= 5_200, "{restored:?}");
+        let (ids, last) = last_of(&path).await;
+        assert_eq!(last, format!("the last one is {ids}"));
+    }
+    let (_, path) = world.restore("latest", None).await.expect("restored");
+    assert_eq!(rows_of(&path).await, expected);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kill_between_an_object_and_its_segments_loses_and_doubles_nothing() {
+    // Which segments of the spool the kill has left, by their number.
+    let left: [fn(u64) -> bool; 4] = [|_| true, |n| n > 4, |n| n % 3 == 0, |n| n < 5];
+    for (index, is_left) in left.into_iter().enumerate() {
+        let world = slow_world();
+        let running = world.start().await;
+        write_segment(&world, &running, 1).await;
+        let generation = base_as_time_passes(&world).await;
+        world.clock.fetch_add(10_000, Ordering::Relaxed);
+        for id in 2..=12 {
+            write_segment(&world, &running, id).await;
+        }
+        let spool = world.folder.path().join("archive-spool").join(&generation);
+        let aside = world.folder.path().join("aside");
+        fs::create_dir(&aside).expect("a folder");
+        for entry in fs::read_dir(&spool).expect("the spool") {
+            let path = entry.expect("a file").path();
+            fs::copy(&path, aside.join(path.file_name().expect("a name"))).expect("copied");
+        }
+        assert!(fs::read_dir(&aside).expect("the copy").count() > 8, "they wait for each other");
+        running.stop().await;
+        let before = objects(&world, &generation);
+        assert!(before.iter().any(|name| name.last - name.first > 6), "{before:?}");
+        for entry in fs::read_dir(&aside).expect("the copy") {
+            let path = entry.expect("a file").path();
+            let file = path.file_name().expect("a name").to_string_lossy().into_owned();
+            if SegmentName::parse(&file).is_some_and(|name| is_left(name.first)) {
+                fs::copy(&path, spool.join(file)).expect("copied");
+            }
+        }
+        let running = world.start().await;
+        let middle = world.time();
+        world.clock.fetch_add(10_000, Ordering::Relaxed);
+        for id in 13..=20 {
+            write_segment(&world, &running, id).await;
+        }
+        let expected = rows(&running.store).await;
+        running.stop().await;
+        let listed = world.listed().await;
+        assert_eq!(listed.len(), 1, "{index}: {listed:?}");
+        let after = objects(&world, &generation);
+        assert!(after.len() > before.len() + 1, "{index}: {after:?}");
+        let (_, path) = world.restore("latest", None).await.expect("restored");
+        assert_eq!(rows_of(&path).await, expected, "{index}: {after:?}");
+        let (_, path) = world.restore("middle", Some(middle)).await.expect("restored");
+        assert_eq!(last_of(&path).await, (12, "the last one is 12".to_owned()), "{index}: {after:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_segment_of_the_spool_is_not_hidden_by_merging() {
+    let world = slow_world();
+    let running = world.start().await;
+    write_segment(&world, &running, 1).await;
+    let generation = base_as_time_passes(&world).await;
+    for id in 2..=9 {
+        write_segment(&world, &running, id).await;
+    }
+    let spool = world.folder.path().join("archive-spool").join(&generation);
+    let mut files: Vec<_> =
+        fs::read_dir(spool).expect("the spool").map(|entry| entry.expect("a file").path()).collect();
+    files.sort();
+    let victim = &files[files.len() - 3];
+    let mut bytes = fs::read(victim).expect("a segment");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(victim, bytes).expect("written");
+    running.stop().await;
+    let damaged = world.restore("damaged", None).await.unwrap_err().to_string();
+    assert!(damaged.contains("is damaged") && damaged.contains("last time that can be reached"), "{damaged}");
+    let (_, said) = damaged.split_once("before it is ").expect("a time");
+    let at = Timestamp::parse_rfc3339(said.trim()).expect("a time");
+    let (_, path) = world.restore("before", Some(at)).await.expect("restored");
+    assert_eq!(last_of(&path).await, (6, "the last one is 6".to_owned()));
 }

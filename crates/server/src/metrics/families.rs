@@ -140,7 +140,7 @@ families! {
             "Bytes of segments that wait for the archive."
             "half of `--archive-spool-mib`"
         Counter ARCHIVE_SEGMENTS "stagedoor_archive_segments_total" []
-            "Segments that were brought to the archive."
+            "Segments that were brought to the archive. Those of one file count as one."
             ""
         Counter ARCHIVE_FAILURES "stagedoor_archive_failures_total" []
             "Attempts to bring something to the archive that failed."

@@ -25,6 +25,10 @@ const GENERATION_BYTES_MAX: u32 = 100;
 const PAGE_BYTES_MAX: u32 = 1 << 16;
 /// Bytes that are read or written at once.
 const BUFFER_BYTES: usize = 1 << 18;
+/// The number of a page, in bytes.
+pub(super) const NUMBER_BYTES: u64 = 4;
+/// The SHA-256 at the end, in bytes.
+pub(super) const SUM_BYTES: u64 = 32;
 
 /// The name of a segment: its place in the generation and its time. Names sort as the segments follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -96,20 +100,9 @@ pub(super) fn write_segment(
     mut next: impl FnMut(&mut [u8]) -> io::Result<u32>,
 ) -> io::Result<()> {
     let mut out = Hashing { inner: io::BufWriter::with_capacity(BUFFER_BYTES, file), hash: Sha256::new() };
-    let SegmentHead { generation, name, from, page_bytes, database_pages, pages } = head;
-    out.write_all(MAGIC)?;
-    out.write_all(&page_bytes.to_be_bytes())?;
-    out.write_all(&database_pages.to_be_bytes())?;
-    out.write_all(&name.first.to_be_bytes())?;
-    out.write_all(&name.last.to_be_bytes())?;
-    out.write_all(&from.as_millis().to_be_bytes())?;
-    out.write_all(&name.until.as_millis().to_be_bytes())?;
-    let length = u32::try_from(generation.len()).unwrap_or(u32::MAX);
-    out.write_all(&length.to_be_bytes())?;
-    out.write_all(generation.as_bytes())?;
-    out.write_all(&pages.to_be_bytes())?;
-    let mut page = vec![0; *page_bytes as usize];
-    for _ in 0..*pages {
+    out.write_all(&encode_head(head))?;
+    let mut page = vec![0; head.page_bytes as usize];
+    for _ in 0..head.pages {
         let number = next(&mut page)?;
         out.write_all(&number.to_be_bytes())?;
         out.write_all(&page)?;
@@ -117,6 +110,23 @@ pub(super) fn write_segment(
     let Hashing { mut inner, hash } = out;
     inner.write_all(&hash.finalize())?;
     inner.flush()
+}
+
+/// The bytes of a segment before its first page.
+pub(super) fn encode_head(head: &SegmentHead) -> Vec<u8> {
+    let SegmentHead { generation, name, from, page_bytes, database_pages, pages } = head;
+    let length = u32::try_from(generation.len()).unwrap_or(u32::MAX);
+    let mut bytes = MAGIC.to_vec();
+    bytes.extend(page_bytes.to_be_bytes());
+    bytes.extend(database_pages.to_be_bytes());
+    bytes.extend(name.first.to_be_bytes());
+    bytes.extend(name.last.to_be_bytes());
+    bytes.extend(from.as_millis().to_be_bytes());
+    bytes.extend(name.until.as_millis().to_be_bytes());
+    bytes.extend(length.to_be_bytes());
+    bytes.extend(generation.as_bytes());
+    bytes.extend(pages.to_be_bytes());
+    bytes
 }
 
 /// Reads a segment from the beginning, and calls `on_page` for each page. Gives what the segment says of
@@ -158,6 +168,14 @@ pub fn apply_segment(path: &Path, data: &File) -> io::Result<SegmentHead> {
     Ok(head)
 }
 
+/// Reads what a segment says of itself, and does not check its pages.
+///
+/// # Errors
+/// The file cannot be read, or its beginning is damaged.
+pub fn read_segment_head(path: &Path) -> io::Result<SegmentHead> {
+    read_head(&mut BufReader::new(File::open(path)?))
+}
+
 fn read_head(input: &mut impl Read) -> io::Result<SegmentHead> {
     if &array(input)? != MAGIC {
         return Err(invalid("it is not a segment of this format"));
@@ -185,7 +203,7 @@ fn array<const N: usize>(input: &mut impl Read) -> io::Result<[u8; N]> {
     Ok(bytes)
 }
 
-fn invalid(why: &str) -> io::Error {
+pub(super) fn invalid(why: &str) -> io::Error {
     io::Error::new(ErrorKind::InvalidData, why)
 }
 

@@ -202,6 +202,40 @@ async fn the_folder_of_a_killed_service_is_restored_as_of_any_time() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_archive_of_a_service_that_is_killed_again_and_again_is_whole() {
+    const KILLS: u64 = 6;
+    let service = Archived { folder: TempDir::new().expect("a folder") };
+    let (mut child, mut api) = service.start().await;
+    let app = api.application("bot").create().await;
+    let person = api.person("person").create().await;
+    let token = api.sign_in(&app, &person).await.access;
+    service.has_base(1).await;
+    let never = Arc::new(AtomicBool::new(false));
+    let mut sent = vec![Vec::new()];
+    for kill in 1..=KILLS {
+        let caller = tokio::spawn(talk(api.of_a_part(), token.clone(), never.clone()));
+        // At different places of the seconds in which segments become objects.
+        tokio::time::sleep(Duration::from_millis(1_000 + 170 * kill)).await;
+        child.start_kill().expect("killed");
+        patiently("the program ends", child.wait()).await.expect("a status");
+        sent[0].extend(caller.await.expect("the caller ends"));
+        (child, api) = service.start().await;
+    }
+    stop(child).await;
+    assert!(sent[0].len() > 100, "{}", sent[0].len());
+    let archive = service.archive();
+    for (index, at) in sent[0].iter().step_by(sent[0].len() / 8).map(|sent| sent.acknowledged).enumerate() {
+        let then = service.folder.path().join(format!("then-{index}"));
+        let (place, at) = (text(&archive), at.rfc3339());
+        let restored = json(&["restore", place, "--at", &at, "--json", "--data", text(&then)]).await;
+        check(&then, &restored, &sent).await;
+    }
+    let latest = service.folder.path().join("latest");
+    json(&["restore", text(&archive), "--at", "latest", "--json", "--data", text(&latest)]).await;
+    assert_eq!(message_ids(&latest).await.len(), message_ids(&service.data()).await.len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_archive_that_cannot_be_is_refused_in_words() {
     let folder = TempDir::new().expect("a folder");
     let (data, inside) = (folder.path().join("data"), folder.path().join("data/archive"));
