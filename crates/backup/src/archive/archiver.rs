@@ -286,7 +286,7 @@ impl Worker {
         let opening = parts.to_vec();
         match blocking(move || MergedSegment::open(&opening)).await {
             Ok(mut merged) => {
-                let (head, bytes) = (merged.head().clone(), merged.bytes());
+                let (head, bytes) = (merged.head().clone(), merged.size());
                 let from = Source { content: &mut merged, path: &first.path, bytes };
                 self.place()?.put_all(&key_of(&head.generation, head.name), from).await?;
                 self.note_brought(parts)?;

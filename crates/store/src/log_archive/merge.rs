@@ -73,7 +73,7 @@ impl MergedSegment {
     }
 
     /// The number of its bytes.
-    pub fn bytes(&self) -> u64 {
+    pub fn size(&self) -> u64 {
         self.bytes
     }
 
@@ -170,7 +170,7 @@ mod tests {
         assert_eq!((head.from.as_millis(), head.database_pages, head.pages), (45, 10, 5));
         let mut bytes = Vec::new();
         merged.read_to_end(&mut bytes).unwrap();
-        assert_eq!(bytes.len() as u64, merged.bytes());
+        assert_eq!(bytes.len() as u64, merged.size());
         let (path, data) = (folder.path().join("merged"), folder.path().join("data"));
         std::fs::write(&path, bytes).unwrap();
         assert_eq!(apply_segment(&path, &File::create_new(&data).unwrap()).unwrap(), head);
