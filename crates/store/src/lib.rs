@@ -19,7 +19,7 @@
 //! `Tx`, because on SQLite it runs to completion on the writer's thread and shares its commit with all
 //! waiting writes (group commit).
 //!
-//! Modules depend on each other in one direction: `value` and `error`; `migrate`, `log_archive`, `options`,
+//! Modules depend on each other in one direction: `value`, `error` and `run_to_completion`; `migrate`, `log_archive`, `options`,
 //! `partitions` and `stats`; the connections (`sqlite/connection.rs`, `postgres/connection.rs`); `tx` and
 //! `work`; the engines (`sqlite`, `postgres`); `store`. Queries use `tx`, `value` and `error` alone, and the
 //! driver knows none of them.
@@ -33,6 +33,7 @@ mod options;
 mod partitions;
 mod postgres;
 pub mod queries;
+mod run_to_completion;
 mod sqlite;
 mod stats;
 mod store;
@@ -48,6 +49,7 @@ pub use error::{Contention, StoreError};
 pub use migrate::Migration;
 pub use options::{DEADLINE, DatabaseUrl, Options, Target};
 pub use partitions::{PartitionUpkeep, PartitionedTable};
+pub use run_to_completion::{RunToCompletion, run_to_completion};
 pub use stats::Stats;
 pub use store::Store;
 pub use tx::Tx;

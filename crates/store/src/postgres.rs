@@ -16,6 +16,7 @@ use tokio::sync::{Semaphore, SemaphorePermit, TryAcquireError};
 use tokio::time::Timeout;
 
 use crate::disk::Disk;
+use crate::run_to_completion::run_to_completion;
 use crate::stats::Counters;
 use crate::tx::{Link, Tx};
 use crate::work::{Closure, run};
@@ -75,7 +76,7 @@ impl Postgres {
         })
     }
 
-    /// Runs a write in a task of its own, because a caller that stops waiting must not stop a transaction.
+    /// Runs a write to its end, because a caller that stops waiting must not stop a transaction.
     pub async fn write<T, E, F, C>(self: &Arc<Self>, work: F, on_commit: C) -> Result<T, E>
     where
         F: Closure<T, E>,
@@ -84,7 +85,7 @@ impl Postgres {
         C: FnOnce(&mut T) + Send + 'static,
     {
         let engine = self.clone();
-        let task = tokio::spawn(async move {
+        let transaction = run_to_completion(async move {
             let _permit = engine.permit(&engine.transactions)?;
             let mut outcome = engine.transact(BEGIN_WRITE, work).await;
             let counter = match &outcome {
@@ -99,10 +100,7 @@ impl Postgres {
             }
             outcome
         });
-        task.await.unwrap_or_else(|stopped| {
-            let error = if stopped.is_panic() { StoreError::Panicked } else { StoreError::CommitUnknown };
-            Err(error.into())
-        })
+        transaction.await.unwrap_or_else(|| Err(StoreError::Panicked.into()))
     }
 
     pub async fn snapshot<T, E, F>(&self, work: F) -> Result<T, E>
