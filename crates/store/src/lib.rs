@@ -19,10 +19,10 @@
 //! `Tx`, because on SQLite it runs to completion on the writer's thread and shares its commit with all
 //! waiting writes (group commit).
 //!
-//! Modules depend on each other in one direction: `value`, `error` and `run_to_completion`; `migrate`, `log_archive`, `options`,
-//! `partitions` and `stats`; the connections (`sqlite/connection.rs`, `postgres/connection.rs`); `tx` and
-//! `work`; the engines (`sqlite`, `postgres`); `store`. Queries use `tx`, `value` and `error` alone, and the
-//! driver knows none of them.
+//! Modules depend on each other in one direction: `value`, `error` and `run_to_completion`; `migrate`,
+//! `log_archive`, `options`, `partitions` and `stats`; the connections (`sqlite/connection.rs`,
+//! `postgres/connection.rs`); `tx` and `work`; the engines (`sqlite`, `postgres`); `store`. Queries use `tx`,
+//! `value` and `error` alone, and the driver knows none of them.
 
 mod disk;
 mod error;

@@ -102,8 +102,8 @@ pub(super) struct Endpoint {
     pub tls: Option<Tls>,
 }
 
-/// Statements are not compiled: each takes milliseconds at the most. For a join of tables that have partitions
-/// the server estimates far too many rows, so it would compile the statement for a second or two.
+/// Statements are not compiled: each takes milliseconds at the most. For a join of tables that have
+/// partitions the server estimates far too many rows, and would compile the statement for a second or two.
 const NO_COMPILATION: &str = "SET jit = off;";
 
 impl Connector {
