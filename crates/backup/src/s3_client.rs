@@ -173,7 +173,7 @@ impl Client {
                 return tracing::debug!(%error, "the object store lists no uploads that were not completed");
             }
         };
-        for (key, upload) in uploads_of(&text).into_iter().filter(|(key, _)| is_abandoned(key)) {
+        for (key, upload) in uploads_of(&text, prefix).into_iter().filter(|(key, _)| is_abandoned(key)) {
             match self.abort_parts(key, upload).await {
                 Ok(()) => tracing::info!(key, "ended an upload that was not completed"),
                 Err(error) => {
@@ -297,10 +297,12 @@ impl From<RequestError> for BackupError {
     }
 }
 
-/// The keys and ids of a list of uploads.
-fn uploads_of(text: &str) -> Vec<(&str, &str)> {
+/// The keys and ids of a list of uploads, of keys that begin with a text. A store may list others, too, such
+/// as those of another program.
+fn uploads_of<'a>(text: &'a str, prefix: &str) -> Vec<(&'a str, &'a str)> {
     let uploads = text.split("<Upload>").skip(1);
-    uploads.filter_map(|upload| Some((element(upload, "Key")?, element(upload, "UploadId")?))).collect()
+    let uploads = uploads.filter_map(|upload| Some((element(upload, "Key")?, element(upload, "UploadId")?)));
+    uploads.filter(|(key, _)| key.starts_with(prefix)).collect()
 }
 
 /// The text of the first element of a name. The elements around it differ between object stores.
@@ -316,4 +318,19 @@ fn not_s3(what: &str) -> BackupError {
 /// The beginning of an answer, on one line.
 fn excerpt(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(EXCERPT_CHARS_MAX).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_uploads_of_other_programs_are_left_alone() {
+        let text = "<ListMultipartUploadsResult><Prefix>a/</Prefix>\
+            <Upload><Key>a/archive/1</Key><UploadId>one</UploadId></Upload>\
+            <Upload><UploadId>two</UploadId><Initiator/><Key>b/archive/1</Key></Upload>\
+            <Upload><Initiator/><UploadId>three</UploadId><Key>a/2</Key></Upload></ListMultipartUploadsResult>";
+        assert_eq!(uploads_of(text, "a/"), [("a/archive/1", "one"), ("a/2", "three")]);
+        assert_eq!(uploads_of("<Error/>", "a/"), []);
+    }
 }
