@@ -14,9 +14,8 @@ use std::time::Duration;
 
 use domain::Refusal;
 use futures_util::{StreamExt, stream};
-use store::{StoreError, run_to_completion};
+use store::StoreError;
 use tokio::sync::oneshot;
-use tokio::sync::oneshot::error::RecvError;
 use tracing::Instrument;
 
 use crate::commit_queue::{CommitQueue, Outcome, Waiting};
@@ -139,30 +138,14 @@ impl Service {
         if let Err(busy) = R::queue(&self.0).push(Waiting { request, rows, outcome }) {
             return Some(Err(busy.into()));
         }
-        match self.outcome_of::<R>(ended).await {
+        self.begin_batches::<R>();
+        // The span of a write, as in `Service::write`: the request waits for its batch.
+        let ended = ended.instrument(tracing::trace_span!(target: "traces", "store write"));
+        match ended.await {
             Ok(Outcome::Ended(result)) => Some(result),
             Ok(Outcome::Alone) => None,
             // The sender is dropped only by a panic, which rolled back, or came after the commit.
             Err(_) => Some(Err(StoreError::CommitUnknown.into())),
-        }
-    }
-
-    /// Waits for the outcome of a request. The caller carries out the batch that its request begins, which
-    /// saves a task and a wakeup. The batch goes on in a task if the caller has its outcome earlier.
-    async fn outcome_of<R: GroupCommit>(
-        &self,
-        mut ended: oneshot::Receiver<Outcome<R::Done>>,
-    ) -> Result<Outcome<R::Done>, RecvError> {
-        let Some(batch) = R::queue(&self.0).begin_batch() else {
-            // The span of a write, as in `Service::write`: the request waits for its batch.
-            return ended.instrument(tracing::trace_span!(target: "traces", "store write")).await;
-        };
-        let service = Self(self.0.clone(), None);
-        let batch = run_to_completion(async move { service.run_batch::<R>(batch).await });
-        tokio::select! {
-            biased;
-            outcome = &mut ended => outcome,
-            _ = batch => ended.await,
         }
     }
 
