@@ -49,7 +49,7 @@ pub use error::{Contention, StoreError};
 pub use migrate::Migration;
 pub use options::{DEADLINE, DatabaseUrl, Options, Target};
 pub use partitions::{PartitionUpkeep, PartitionedTable};
-pub use run_to_completion::{RunToCompletion, run_to_completion};
+pub use run_to_completion::run_to_completion;
 pub use stats::Stats;
 pub use store::Store;
 pub use tx::Tx;

@@ -14,20 +14,12 @@ use tracing::Instrument;
 /// reported the panic.
 pub fn run_to_completion<T: Send + 'static>(
     work: impl Future<Output = T> + Send + 'static,
-) -> RunToCompletion<T> {
+) -> impl Future<Output = Option<T>> + Send {
     // The state of the work is not used after a panic.
     RunToCompletion(Some(AssertUnwindSafe(work).catch_unwind().map(Result::ok).boxed()))
 }
 
-/// The future of [`run_to_completion`].
-#[must_use = "the work begins when it is awaited"]
-pub struct RunToCompletion<T: Send + 'static>(Option<BoxFuture<'static, Option<T>>>);
-
-impl<T: Send + 'static> std::fmt::Debug for RunToCompletion<T> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "RunToCompletion(is_done: {})", self.0.is_none())
-    }
-}
+struct RunToCompletion<T: Send + 'static>(Option<BoxFuture<'static, Option<T>>>);
 
 impl<T: Send + 'static> Future for RunToCompletion<T> {
     type Output = Option<T>;
