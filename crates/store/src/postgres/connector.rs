@@ -102,9 +102,9 @@ pub(super) struct Endpoint {
     pub tls: Option<Tls>,
 }
 
-/// Statements are not compiled: each takes milliseconds at the most. For a join of tables that have
-/// partitions the server estimates far too many rows, and would compile the statement for a second or two.
-const NO_COMPILATION: &str = "SET jit = off;";
+/// No JIT compilation: a statement takes milliseconds at the most. For a join of tables that have partitions
+/// the server estimates far too many rows, and would compile the statement for a second or two.
+const NO_JIT: &str = "SET jit = off;";
 
 impl Connector {
     pub fn for_writing(deadlines: Deadlines, tls: Option<Tls>) -> Self {
@@ -112,7 +112,7 @@ impl Connector {
         // statement whose BEGIN failed must not commit alone, so every BEGIN of a write says READ WRITE.
         Self {
             session: format!(
-                "{NO_COMPILATION} SET default_transaction_read_only = on;
+                "{NO_JIT} SET default_transaction_read_only = on;
                  SET statement_timeout = {statement}; SET lock_timeout = {lock};
                  SET idle_in_transaction_session_timeout = {idle};
                  SELECT set_config('synchronous_commit', 'on', false)
@@ -128,7 +128,7 @@ impl Connector {
     pub fn for_reading(deadlines: Deadlines, tls: Option<Tls>) -> Self {
         Self {
             session: format!(
-                "{NO_COMPILATION} SET statement_timeout = {}; SET default_transaction_read_only = on",
+                "{NO_JIT} SET statement_timeout = {}; SET default_transaction_read_only = on",
                 deadlines.statement.as_millis()
             ),
             tls,
