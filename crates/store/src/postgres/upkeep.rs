@@ -57,29 +57,20 @@ impl Postgres {
         }
         let Endpoint { config, tls } = &self.endpoint;
         let (client, task) = connect(config, tls.as_ref()).await.map_err(|error| failure(&error, ""))?;
-        let outcome = take_turn(&client, table, now, kept_ms, longest).await;
+        let outcome = async {
+            if !client.query_one(TRY_TURN, &[&table.name()]).await?.try_get::<_, bool>(0)? {
+                return Ok(PartitionUpkeep::default());
+            }
+            let upkeep = keep(&client, table, now, kept_ms, longest).await?;
+            set_lacking_storage(&client, table).await?;
+            Ok(upkeep)
+        };
+        let outcome = outcome.await;
         // The end of the connection rolls back what failed.
         drop(client);
         task.abort();
         outcome.map_err(|error| failure(&error, ""))
     }
-}
-
-async fn take_turn(
-    client: &Client,
-    table: PartitionedTable,
-    now: Timestamp,
-    kept_ms: i64,
-    longest: Duration,
-) -> Result<PartitionUpkeep, Error> {
-    if !client.query_one(TRY_TURN, &[&table.name()]).await?.try_get::<_, bool>(0)? {
-        return Ok(PartitionUpkeep::default());
-    }
-    let upkeep = keep(client, table, now, kept_ms, longest).await?;
-    for name in table.names() {
-        store_as_wanted(client, name).await?;
-    }
-    Ok(upkeep)
 }
 
 async fn keep(
@@ -121,11 +112,13 @@ async fn keep(
 
 /// Sets the storage parameters of the partitions that lack them. Only a vacuum and another change of the
 /// schema wait for the lock.
-async fn store_as_wanted(client: &Client, name: &str) -> Result<(), Error> {
-    for row in client.query(LACKING, &[&name, &in_braces(name)]).await? {
-        let set = set_storage(name, row.try_get(0)?);
-        let set = format!("BEGIN READ WRITE; SET LOCAL lock_timeout = {OLD_LOCK_MS}; {set}; COMMIT");
-        client.batch_execute(&set).await?;
+async fn set_lacking_storage(client: &Client, table: PartitionedTable) -> Result<(), Error> {
+    for name in table.names() {
+        for row in client.query(LACKING, &[name, &in_braces(name)]).await? {
+            let set = set_storage(name, row.try_get(0)?);
+            let set = format!("BEGIN READ WRITE; SET LOCAL lock_timeout = {OLD_LOCK_MS}; {set}; COMMIT");
+            client.batch_execute(&set).await?;
+        }
     }
     Ok(())
 }
