@@ -16,6 +16,7 @@ mod mail;
 mod malformed;
 pub mod metrics;
 pub mod node;
+pub mod program;
 mod proxies;
 mod reserved;
 pub mod tls;

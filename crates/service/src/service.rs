@@ -291,24 +291,23 @@ impl Service {
         self.0.clock.now()
     }
 
-    /// Runs a transaction that only reads. Its future is boxed: the future of a request whose body is still
-    /// awaited reserves the room of all that follows.
-    pub(crate) async fn read<T, F>(&self, work: F) -> Result<T, Error>
+    /// Runs a transaction that only reads.
+    pub(crate) fn read<T, F>(&self, work: F) -> impl Future<Output = Result<T, Error>> + Send
     where
         F: for<'t> SendAsyncFnOnce<&'t mut Tx, Result<T, Error>> + Send + 'static,
         T: Send + 'static,
     {
         let span = tracing::trace_span!(target: "traces", "store read");
-        Box::pin(self.0.store.read(work)).instrument(span).await
+        self.0.store.read(work).instrument(span)
     }
 
     /// As [`read`](Self::read). All statements see the same snapshot.
-    pub(crate) async fn snapshot<T, F>(&self, work: F) -> Result<T, Error>
+    pub(crate) fn snapshot<T, F>(&self, work: F) -> impl Future<Output = Result<T, Error>> + Send
     where
         F: for<'t> SendAsyncFnOnce<&'t mut Tx, Result<T, Error>> + Send + 'static,
         T: Send + 'static,
     {
-        Box::pin(self.0.store.snapshot(work)).await
+        self.0.store.snapshot(work)
     }
 
     /// The key that seals and opens the cursors of lists.

@@ -1,11 +1,14 @@
 //! The unit of work: one write transaction and the effects that follow its commit.
 
+use std::any::Any;
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
 use bus::Message;
 use domain::audit::{AuditAction, Subject};
 use domain::{ChannelId, Refusal, Timestamp};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use store::{SendAsyncFnOnce, StoreError, Tx};
 use tracing::Instrument;
@@ -135,9 +138,34 @@ impl Work<'_> {
     }
 }
 
+/// The closure of a unit of work without its types (type erasure). The compiler would otherwise make a copy
+/// of all that follows for each closure.
+type UnitOfWork =
+    Box<dyn for<'t> FnOnce(&'t mut Work<'t>) -> BoxFuture<'t, Result<ErasedValue, Error>> + Send>;
+
+/// A value whose type only the caller of the write knows.
+type ErasedValue = Box<dyn Any + Send>;
+
+fn erase<T, F>(work: F) -> UnitOfWork
+where
+    F: for<'t> SendAsyncFnOnce<&'t mut Work<'t>, Result<T, Error>> + Send + 'static,
+    T: Send + 'static,
+{
+    Box::new(move |unit: &mut Work<'_>| {
+        async move { work(unit).await.map(|value| Box::new(value) as ErasedValue) }.boxed()
+    })
+}
+
+fn typed<T: 'static>(written: Result<ErasedValue, Error>) -> Result<T, Error> {
+    match written?.downcast() {
+        Ok(value) => Ok(*value),
+        Err(_) => Err(Error::Internal("a write's value has another type")),
+    }
+}
+
 /// A committed transaction: its value and its effects.
-struct Committed<T> {
-    value: T,
+struct Committed {
+    value: ErasedValue,
     publication: Option<Publication>,
     wakes_senders: bool,
     recorded: OutboxWrite,
@@ -154,19 +182,40 @@ impl Service {
     /// but its caller has no answer yet (`docs/adr/0017-listeners-need-not-wait-for-the-sync.md`). Changes of
     /// credentials are recorded for the other nodes. This node drops the changed credentials from its caches
     /// before it returns.
-    pub(crate) async fn write<T, F>(&self, work: F) -> Result<T, Error>
+    pub(crate) fn write<T, F>(&self, work: F) -> impl Future<Output = Result<T, Error>> + Send
     where
         F: for<'t> SendAsyncFnOnce<&'t mut Work<'t>, Result<T, Error>> + Clone + Send + 'static,
         T: Send + 'static,
     {
         // SQLite has one writer.
-        if !self.0.store.is_remote() {
-            return self.try_write(work).await;
-        }
+        let written = if self.0.store.is_remote() {
+            self.write_with_retries(Box::new(move || erase(work.clone())))
+        } else {
+            self.write_without_retries(erase(work))
+        };
+        written.map(typed)
+    }
+
+    /// Like [`write`](Self::write), but runs the work once.
+    pub(crate) fn try_write<T, F>(&self, work: F) -> impl Future<Output = Result<T, Error>> + Send
+    where
+        F: for<'t> SendAsyncFnOnce<&'t mut Work<'t>, Result<T, Error>> + Send + 'static,
+        T: Send + 'static,
+    {
+        self.write_without_retries(erase(work)).map(typed)
+    }
+
+    // The futures of these two are boxed, so that a write is compiled in this crate and not in each crate
+    // that awaits one.
+
+    fn write_with_retries(
+        &self,
+        work: Box<dyn Fn() -> UnitOfWork + Send>,
+    ) -> BoxFuture<'static, Result<ErasedValue, Error>> {
         let service = self.clone();
         run_to_completion(async move {
             for tries in 1.. {
-                match service.write_once(work.clone()).await {
+                match service.write_once(work()).await {
                     Err(error) => match service.pause_before_retry(&error, tries) {
                         Some(pause) => tokio::time::sleep(pause).await,
                         None => return Err(error),
@@ -177,19 +226,14 @@ impl Service {
             Err(Error::Internal("a write was not run"))
         })
         .instrument(tracing::trace_span!(target: "traces", "store write"))
-        .await
+        .boxed()
     }
 
-    /// Like [`write`](Self::write), but runs the work once.
-    pub(crate) async fn try_write<T, F>(&self, work: F) -> Result<T, Error>
-    where
-        F: for<'t> SendAsyncFnOnce<&'t mut Work<'t>, Result<T, Error>> + Send + 'static,
-        T: Send + 'static,
-    {
+    fn write_without_retries(&self, work: UnitOfWork) -> BoxFuture<'static, Result<ErasedValue, Error>> {
         let service = self.clone();
         run_to_completion(async move { service.write_once(work).await })
             .instrument(tracing::trace_span!(target: "traces", "store write"))
-            .await
+            .boxed()
     }
 
     /// The pause before a write is run again, after `tries` runs. `None` if it is not run again.
@@ -199,11 +243,7 @@ impl Service {
     }
 
     /// Runs a unit of work with its effects, once.
-    async fn write_once<T, F>(&self, work: F) -> Result<T, Error>
-    where
-        F: for<'t> SendAsyncFnOnce<&'t mut Work<'t>, Result<T, Error>> + Send + 'static,
-        T: Send + 'static,
-    {
+    async fn write_once(&self, work: UnitOfWork) -> Result<ErasedValue, Error> {
         let batch = self.begin_event_batch();
         let row = batch.as_ref().map(OwnBatch::row);
         match self.commit(work, row).await {
@@ -219,11 +259,7 @@ impl Service {
 
     /// Runs the transaction. On a bus that is not shared the publication begins with the commit. With a `row`
     /// the transaction writes its batch into the event outbox.
-    async fn commit<T, F>(&self, work: F, row: Option<BatchRow>) -> Result<Committed<T>, Error>
-    where
-        F: for<'t> SendAsyncFnOnce<&'t mut Work<'t>, Result<T, Error>> + Send + 'static,
-        T: Send + 'static,
-    {
+    async fn commit(&self, work: UnitOfWork, row: Option<BatchRow>) -> Result<Committed, Error> {
         let (bus, is_shared) = (self.0.bus.clone(), self.0.bus.is_shared());
         let (entropy, acting, now) = (self.0.entropy.clone(), self.1.clone(), self.now());
         let credentials = self.0.credentials.changes.clone();
@@ -242,7 +278,7 @@ impl Service {
             let publication = (!messages.is_empty()).then(|| Publication::new(bus, messages));
             Ok(Committed { value, publication, wakes_senders, recorded, changes })
         };
-        let on_commit = move |committed: &mut Committed<T>| {
+        let on_commit = move |committed: &mut Committed| {
             committed.changes.apply();
             // No message leaves the node before the sync.
             if let (Some(publication), false) = (&mut committed.publication, is_shared) {
@@ -253,7 +289,7 @@ impl Service {
     }
 
     /// Carries out the effects of a committed transaction.
-    async fn carry_out<T>(&self, committed: Committed<T>, batch: Option<OwnBatch>) -> Result<T, Error> {
+    async fn carry_out(&self, committed: Committed, batch: Option<OwnBatch>) -> Result<ErasedValue, Error> {
         let Committed { value, publication, wakes_senders, recorded, .. } = committed;
         if wakes_senders {
             self.0.delivery_queue.wake_senders();

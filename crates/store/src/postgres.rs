@@ -19,7 +19,7 @@ use crate::disk::Disk;
 use crate::run_to_completion::run_to_completion;
 use crate::stats::Counters;
 use crate::tx::{Link, Tx};
-use crate::work::{Closure, run};
+use crate::work::{Closure, CommitHook, Outcome, run, run_hook};
 use crate::{DatabaseUrl, Options, Stats, StoreError};
 use connection::{Lease, PostgresConnection};
 use connector::{Connector, Deadlines, Endpoint};
@@ -77,13 +77,7 @@ impl Postgres {
     }
 
     /// Runs a write to its end, because a caller that stops waiting must not stop a transaction.
-    pub async fn write<T, E, F, C>(self: &Arc<Self>, work: F, on_commit: C) -> Result<T, E>
-    where
-        F: Closure<T, E>,
-        T: Send + 'static,
-        E: From<StoreError> + Send + 'static,
-        C: FnOnce(&mut T) + Send + 'static,
-    {
+    pub async fn write(self: &Arc<Self>, work: Closure, on_commit: CommitHook) -> Outcome {
         let engine = self.clone();
         let transaction = run_to_completion(async move {
             let _permit = engine.permit(&engine.transactions)?;
@@ -96,27 +90,19 @@ impl Postgres {
             if let Ok(value) = &mut outcome {
                 Counters::add(&engine.counters.syncs, 1);
                 engine.counters.largest_batch.fetch_max(1, Ordering::Relaxed);
-                on_commit(value);
+                run_hook(on_commit, value);
             }
             outcome
         });
         transaction.await.unwrap_or_else(|| Err(StoreError::Panicked.into()))
     }
 
-    pub async fn snapshot<T, E, F>(&self, work: F) -> Result<T, E>
-    where
-        F: Closure<T, E>,
-        E: From<StoreError>,
-    {
+    pub async fn snapshot(&self, work: Closure) -> Outcome {
         let _permit = self.permit(&self.transactions)?;
         self.transact(BEGIN_SNAPSHOT, work).await
     }
 
-    pub async fn read<T, E, F>(&self, work: F) -> Result<T, E>
-    where
-        F: Closure<T, E>,
-        E: From<StoreError>,
-    {
+    pub async fn read(&self, work: Closure) -> Outcome {
         let _permit = self.permit(&self.lookups)?;
         let lease = self.read_pool.least_loaded();
         self.within_deadline(async {
@@ -130,11 +116,7 @@ impl Postgres {
         })
     }
 
-    async fn transact<T, E: From<StoreError>>(
-        &self,
-        begin: &'static str,
-        work: impl Closure<T, E>,
-    ) -> Result<T, E> {
+    async fn transact(&self, begin: &'static str, work: Closure) -> Outcome {
         let committing = Arc::new(AtomicBool::new(false));
         self.within_deadline(self.attempt(begin, work, committing.clone())).await.unwrap_or_else(|_| {
             Err(if committing.load(Ordering::Relaxed) {
@@ -147,12 +129,7 @@ impl Postgres {
     }
 
     /// Runs a transaction. If the future is dropped, the connection is closed and the server rolls back.
-    async fn attempt<T, E: From<StoreError>>(
-        &self,
-        begin: &'static str,
-        work: impl Closure<T, E>,
-        committing: Arc<AtomicBool>,
-    ) -> Result<T, E> {
+    async fn attempt(&self, begin: &'static str, work: Closure, committing: Arc<AtomicBool>) -> Outcome {
         let connection = self.pool.get().await.map_err(|error| self.counters.refused(acquiring(error)))?;
         let lease = Lease::new(connection, begin, committing);
         let mut tx = Tx::new(Link::Postgres(PostgresConnection::Leased(lease)));

@@ -20,11 +20,11 @@ use std::time::Duration;
 use crate::disk::Disk;
 use crate::log_archive::{self, LogArchive, LogWatch};
 use crate::stats::Counters;
-use crate::work::Closure;
+use crate::work::{Closure, CommitHook, Outcome};
 use crate::{Options, Stats, StoreError};
 use checkpointer::ArchivedLog;
 use connection::SqliteConnection;
-use request::{Request, Ticket};
+use request::{AnswerReceiver, Request, Ticket};
 use wal::Wal;
 
 /// The longest [`Sqlite::close`] waits for accepted work.
@@ -32,7 +32,7 @@ const CLOSE_DEADLINE: Duration = Duration::from_secs(10);
 
 /// A queue to threads. Without its sender the queue is closed: the threads finish the accepted requests, and
 /// end.
-type Queue = RwLock<Option<SyncSender<Box<dyn Request>>>>;
+type Queue = RwLock<Option<SyncSender<Request>>>;
 
 /// An open SQLite file.
 pub(crate) struct Sqlite {
@@ -127,14 +127,8 @@ impl Sqlite {
         Ok(store)
     }
 
-    pub async fn write<T, E, F, C>(&self, work: F, on_commit: C) -> Result<T, E>
-    where
-        F: Closure<T, E>,
-        T: Send + 'static,
-        E: From<StoreError> + Send + 'static,
-        C: FnOnce(&mut T) + Send + 'static,
-    {
-        let (request, ticket, answer) = request::new(work, on_commit);
+    pub async fn write(&self, work: Closure, on_commit: CommitHook) -> Outcome {
+        let (request, ticket, answer) = Request::new(work, Some(on_commit));
         self.waiting.fetch_add(1, Ordering::Relaxed);
         if let Err(error) = push(&self.writes, request) {
             self.waiting.fetch_sub(1, Ordering::Relaxed);
@@ -143,13 +137,8 @@ impl Sqlite {
         self.await_answer(answer, ticket, StoreError::CommitUnknown).await
     }
 
-    pub async fn read<T, E, F>(&self, work: F) -> Result<T, E>
-    where
-        F: Closure<T, E>,
-        T: Send + 'static,
-        E: From<StoreError> + Send + 'static,
-    {
-        let (request, ticket, answer) = request::new(work, |_: &mut T| {});
+    pub async fn read(&self, work: Closure) -> Outcome {
+        let (request, ticket, answer) = Request::new(work, None);
         push(&self.reads, request).map_err(|error| self.counters.refused(error))?;
         let too_long = StoreError::Unavailable("the read took too long".to_owned());
         self.await_answer(answer, ticket, too_long).await
@@ -157,12 +146,12 @@ impl Sqlite {
 
     /// Waits for an answer until the deadline. `unfinished` is the error for a request that runs at the
     /// deadline.
-    async fn await_answer<T, E: From<StoreError>>(
+    async fn await_answer(
         &self,
-        mut answer: request::AnswerReceiver<T, E>,
+        mut answer: AnswerReceiver,
         ticket: Ticket,
         unfinished: StoreError,
-    ) -> Result<T, E> {
+    ) -> Outcome {
         match tokio::time::timeout(self.deadline, &mut answer).await {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(_)) => Err(StoreError::closed().into()),
@@ -236,7 +225,7 @@ fn archived(path: &Path, archive: Arc<LogArchive>) -> Result<ArchivedLog, StoreE
     Ok(ArchivedLog { archive, pin })
 }
 
-fn push(queue: &Queue, request: Box<dyn Request>) -> Result<(), StoreError> {
+fn push(queue: &Queue, request: Request) -> Result<(), StoreError> {
     let queue = queue.read().unwrap_or_else(PoisonError::into_inner);
     let sender = queue.as_ref().ok_or_else(StoreError::closed)?;
     sender.try_send(request).map_err(|error| match error {

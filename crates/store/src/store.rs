@@ -1,18 +1,21 @@
 //! The store: one interface to both engines.
 
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::future::Future;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use domain::Timestamp;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 
 use crate::disk::Disk;
 use crate::log_archive::LogArchive;
 use crate::partitions::{PartitionUpkeep, PartitionedTable};
 use crate::postgres::Postgres;
 use crate::sqlite::Sqlite;
+use crate::work::{Closure, CommitHook, Outcome, erase, erase_hook, typed};
 use crate::{Options, SendAsyncFnOnce, Stats, StoreError, Target, Tx};
 
 /// An open store. Its clones share it.
@@ -23,6 +26,14 @@ pub struct Store(Engine);
 enum Engine {
     Sqlite(Arc<Sqlite>),
     Postgres(Arc<Postgres>),
+}
+
+/// The data that the statements of a read see.
+enum Reading {
+    /// Each statement sees the commits before it.
+    Latest,
+    /// All statements see the same commits.
+    Snapshot,
 }
 
 impl fmt::Debug for Store {
@@ -63,13 +74,13 @@ impl Store {
     /// }).await?;
     /// # Ok(()) }
     /// ```
-    pub async fn write<T, E, F>(&self, work: F) -> Result<T, E>
+    pub fn write<T, E, F>(&self, work: F) -> impl Future<Output = Result<T, E>> + Send
     where
         F: for<'t> SendAsyncFnOnce<&'t mut Tx, Result<T, E>> + Send + 'static,
         T: Send + 'static,
         E: From<StoreError> + Send + 'static,
     {
-        self.write_with_commit_hook(work, |_| {}).await
+        self.write_with_commit_hook(work, |_| {})
     }
 
     /// Like [`Store::write`], and calls `on_commit` after the commit but before the sync. A power failure can
@@ -77,51 +88,60 @@ impl Store {
     ///
     /// On SQLite the writer thread calls `on_commit`, so it must not block. On PostgreSQL a commit is synced
     /// before it is reported. A panic in `on_commit` does not undo the commit.
-    pub async fn write_with_commit_hook<T, E, F, C>(&self, work: F, on_commit: C) -> Result<T, E>
+    pub fn write_with_commit_hook<T, E, F, C>(
+        &self,
+        work: F,
+        on_commit: C,
+    ) -> impl Future<Output = Result<T, E>> + Send
     where
         F: for<'t> SendAsyncFnOnce<&'t mut Tx, Result<T, E>> + Send + 'static,
         T: Send + 'static,
         E: From<StoreError> + Send + 'static,
         C: FnOnce(&mut T) + Send + 'static,
     {
-        let on_commit = |value: &mut T| {
-            if catch_unwind(AssertUnwindSafe(|| on_commit(value))).is_err() {
-                tracing::error!("a commit hook panicked");
-            }
-        };
-        match &self.0 {
-            Engine::Sqlite(engine) => engine.write(work, on_commit).await,
-            Engine::Postgres(engine) => engine.write(work, on_commit).await,
-        }
+        self.write_erased(erase(work), erase_hook(on_commit)).map(typed)
     }
 
     /// Reads, within the deadline. A write fails with [`StoreError::ReadOnly`].
     ///
     /// Each statement sees every earlier commit. On SQLite all statements see the same data. On PostgreSQL
     /// each statement is a round trip of its own, and sees the data of its own time: see [`Store::snapshot`].
-    pub async fn read<T, E, F>(&self, work: F) -> Result<T, E>
+    pub fn read<T, E, F>(&self, work: F) -> impl Future<Output = Result<T, E>> + Send
     where
         F: for<'t> SendAsyncFnOnce<&'t mut Tx, Result<T, E>> + Send + 'static,
         T: Send + 'static,
         E: From<StoreError> + Send + 'static,
     {
-        match &self.0 {
-            Engine::Sqlite(engine) => engine.read(work).await,
-            Engine::Postgres(engine) => engine.read(work).await,
-        }
+        self.read_erased(erase(work), Reading::Latest).map(typed)
     }
 
     /// Like [`Store::read`], but all statements see the same data on both engines. On PostgreSQL a snapshot
     /// costs two more round trips, and holds a connection.
-    pub async fn snapshot<T, E, F>(&self, work: F) -> Result<T, E>
+    pub fn snapshot<T, E, F>(&self, work: F) -> impl Future<Output = Result<T, E>> + Send
     where
         F: for<'t> SendAsyncFnOnce<&'t mut Tx, Result<T, E>> + Send + 'static,
         T: Send + 'static,
         E: From<StoreError> + Send + 'static,
     {
+        self.read_erased(erase(work), Reading::Snapshot).map(typed)
+    }
+
+    // These two are not generic, and their futures are boxed, so that both engines are compiled in this crate
+    // and not in each crate that awaits a request.
+
+    fn write_erased(&self, work: Closure, on_commit: CommitHook) -> BoxFuture<'_, Outcome> {
         match &self.0 {
-            Engine::Sqlite(engine) => engine.read(work).await,
-            Engine::Postgres(engine) => engine.snapshot(work).await,
+            Engine::Sqlite(engine) => engine.write(work, on_commit).boxed(),
+            Engine::Postgres(engine) => engine.write(work, on_commit).boxed(),
+        }
+    }
+
+    fn read_erased(&self, work: Closure, reading: Reading) -> BoxFuture<'_, Outcome> {
+        match (&self.0, reading) {
+            // Every read of SQLite has a snapshot.
+            (Engine::Sqlite(engine), _) => engine.read(work).boxed(),
+            (Engine::Postgres(engine), Reading::Latest) => engine.read(work).boxed(),
+            (Engine::Postgres(engine), Reading::Snapshot) => engine.snapshot(work).boxed(),
         }
     }
 

@@ -11,6 +11,7 @@ use super::connection::failure;
 use super::connector::{Endpoint, connect};
 use crate::partitions::storage::{LACKING, set_storage, storage_of};
 use crate::partitions::{Contents, MOVED_ROWS_MAX, Partition, PartitionUpkeep, PartitionedTable, Plan};
+use crate::work::{erase, typed};
 use crate::{Row, StoreError, Tx, params};
 
 const LIST: &str = "
@@ -36,23 +37,21 @@ impl Postgres {
         kept_ms: i64,
         longest: Duration,
     ) -> Result<PartitionUpkeep, StoreError> {
-        let is_kept = self
-            .read(async move |tx: &mut Tx| {
-                let rows = tx.query(LIST, params![table.name()]).await?;
-                let partition = |row: &Row| Ok(Partition::parse(row.get(0)?, row.get::<&str>(1)?));
-                let partitions = rows.iter().map(partition).collect::<Result<Vec<_>, StoreError>>()?;
-                let partitions: Vec<_> = partitions.into_iter().flatten().collect();
-                let plan = Plan::of(table, &partitions, now, kept_ms);
-                let old = params![plan.old_end(), plan.oldest()];
-                let has_expired = plan.has_old() && tx.query_opt(table.expired(), old).await?.is_some();
-                let mut is_kept = plan.is_empty(&Contents { newest: None, has_expired, is_movable: true });
-                for name in table.names() {
-                    is_kept &= tx.query(LACKING, params![*name, in_braces(name)]).await?.is_empty();
-                }
-                Ok::<_, StoreError>(is_kept)
-            })
-            .await?;
-        if is_kept {
+        let needs_nothing = async move |tx: &mut Tx| {
+            let rows = tx.query(LIST, params![table.name()]).await?;
+            let partition = |row: &Row| Ok(Partition::parse(row.get(0)?, row.get::<&str>(1)?));
+            let partitions = rows.iter().map(partition).collect::<Result<Vec<_>, StoreError>>()?;
+            let partitions: Vec<_> = partitions.into_iter().flatten().collect();
+            let plan = Plan::of(table, &partitions, now, kept_ms);
+            let old = params![plan.old_end(), plan.oldest()];
+            let has_expired = plan.has_old() && tx.query_opt(table.expired(), old).await?.is_some();
+            let mut is_kept = plan.is_empty(&Contents { newest: None, has_expired, is_movable: true });
+            for name in table.names() {
+                is_kept &= tx.query(LACKING, params![*name, in_braces(name)]).await?.is_empty();
+            }
+            Ok::<_, StoreError>(is_kept)
+        };
+        if typed::<bool, StoreError>(self.read(erase(needs_nothing)).await)? {
             return Ok(PartitionUpkeep::default());
         }
         let Endpoint { config, tls } = &self.endpoint;

@@ -10,7 +10,7 @@ use super::request::Request;
 use crate::tx::{Link, Tx};
 
 /// Runs requests until the queue is closed and empty. The threads take turns at waiting on the queue.
-pub(super) fn run(connection: SqliteConnection, queue: &Mutex<Receiver<Box<dyn Request>>>) {
+pub(super) fn run(connection: SqliteConnection, queue: &Mutex<Receiver<Request>>) {
     let interrupt = Arc::new(connection.interrupt_handle());
     let mut tx = Tx::new(Link::Sqlite(connection));
     loop {

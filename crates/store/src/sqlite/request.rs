@@ -7,13 +7,11 @@ use std::task::{Context, Poll, Waker};
 use rusqlite::InterruptHandle;
 use tokio::sync::oneshot;
 
-use crate::work::{Closure, run};
+use crate::work::{Closure, CommitHook, Outcome, run, run_hook};
 use crate::{StoreError, Tx};
 
-type AnswerSender<T, E> = oneshot::Sender<Result<T, E>>;
-
 /// Receives the value of the closure, or the error.
-pub(super) type AnswerReceiver<T, E> = oneshot::Receiver<Result<T, E>>;
+pub(super) type AnswerReceiver = oneshot::Receiver<Outcome>;
 
 /// The progress of a request.
 enum Phase {
@@ -67,114 +65,75 @@ impl Ticket {
     }
 }
 
-/// A request in the queue, without its types.
-pub(super) trait Request: Send {
+/// A request in the queue. The closure has not run.
+pub(super) struct Request {
+    work: Closure,
+    ticket: Ticket,
+    on_commit: Option<CommitHook>,
+    caller: oneshot::Sender<Outcome>,
+}
+
+impl Request {
+    /// A request, its progress, and where its answer arrives.
+    pub fn new(work: Closure, on_commit: Option<CommitHook>) -> (Self, Ticket, AnswerReceiver) {
+        let ticket = Ticket(Arc::new(Mutex::new(Phase::Waiting)));
+        let (caller, answer) = oneshot::channel();
+        (Self { work, ticket: ticket.clone(), on_commit, caller }, ticket, answer)
+    }
+
     /// Starts the request: `false` if its caller has abandoned it. A thread must not run it then.
-    fn start(&self, interrupt: Option<Arc<InterruptHandle>>) -> bool;
-    /// Runs the closure.
-    fn run(self: Box<Self>, tx: &mut Tx) -> Executed;
-    /// Answers the caller without running the closure.
-    fn refuse(self: Box<Self>, error: StoreError);
-}
-
-/// A request whose closure has run, and whose caller is not answered yet.
-pub(super) struct Executed {
-    /// Whether the closure succeeded, so that its writes are committed.
-    pub succeeded: bool,
-    responder: Box<dyn Respond>,
-}
-
-impl Executed {
-    /// Calls the commit hook, once, if the closure succeeded.
-    pub fn committed(&mut self) {
-        self.responder.committed();
-    }
-
-    /// Answers the caller with the closure's result if the transaction was committed, otherwise with the
-    /// error of the transaction. Even a refusal by the closure may depend on rows of a commit that failed.
-    pub fn answer(self, transaction: Result<(), StoreError>) {
-        self.responder.answer(transaction);
-    }
-}
-
-/// A [`Responder`] without its types.
-trait Respond {
-    fn committed(&mut self);
-    fn answer(self: Box<Self>, transaction: Result<(), StoreError>);
-}
-
-/// The result of a closure, and its caller. The caller may have gone.
-struct Responder<T, E, C> {
-    ticket: Ticket,
-    result: Result<T, E>,
-    on_commit: Option<C>,
-    caller: AnswerSender<T, E>,
-}
-
-impl<T, E: From<StoreError>, C: FnOnce(&mut T)> Respond for Responder<T, E, C> {
-    fn committed(&mut self) {
-        if let (Ok(value), Some(on_commit)) = (&mut self.result, self.on_commit.take()) {
-            on_commit(value);
-        }
-    }
-
-    fn answer(self: Box<Self>, transaction: Result<(), StoreError>) {
-        self.ticket.finish();
-        let _ = self.caller.send(transaction.map_err(E::from).and(self.result));
-    }
-}
-
-/// A request whose closure has not run.
-struct Pending<F, T, E, C> {
-    work: F,
-    ticket: Ticket,
-    on_commit: C,
-    caller: AnswerSender<T, E>,
-}
-
-/// A request, its progress, and where its answer arrives.
-pub(super) fn new<T, E, F, C>(work: F, on_commit: C) -> (Box<dyn Request>, Ticket, AnswerReceiver<T, E>)
-where
-    F: Closure<T, E>,
-    T: Send + 'static,
-    E: From<StoreError> + Send + 'static,
-    C: FnOnce(&mut T) + Send + 'static,
-{
-    let ticket = Ticket(Arc::new(Mutex::new(Phase::Waiting)));
-    let (caller, answer) = oneshot::channel();
-    (Box::new(Pending { work, ticket: ticket.clone(), on_commit, caller }), ticket, answer)
-}
-
-impl<F, T, E, C> Request for Pending<F, T, E, C>
-where
-    F: Closure<T, E>,
-    T: Send + 'static,
-    E: From<StoreError> + Send + 'static,
-    C: FnOnce(&mut T) + Send + 'static,
-{
-    fn start(&self, interrupt: Option<Arc<InterruptHandle>>) -> bool {
+    pub fn start(&self, interrupt: Option<Arc<InterruptHandle>>) -> bool {
         self.ticket.start(interrupt)
     }
 
-    fn run(self: Box<Self>, tx: &mut Tx) -> Executed {
-        let Self { work, ticket, on_commit, caller } = *self;
-        let result = poll_once(run(work, tx));
-        let succeeded = result.is_ok();
-        let responder = Responder { ticket, result, on_commit: Some(on_commit), caller };
-        Executed { succeeded, responder: Box::new(responder) }
+    /// Runs the closure.
+    pub fn run(self, tx: &mut Tx) -> Executed {
+        let Self { work, ticket, on_commit, caller } = self;
+        let outcome = poll_once(run(work, tx));
+        Executed { ticket, outcome, on_commit, caller }
     }
 
-    fn refuse(self: Box<Self>, error: StoreError) {
+    /// Answers the caller without running the closure.
+    pub fn refuse(self, error: StoreError) {
         self.ticket.finish();
         let _ = self.caller.send(Err(error.into()));
     }
 }
 
+/// A request whose closure has run, and whose caller is not answered yet. The caller may have gone.
+pub(super) struct Executed {
+    ticket: Ticket,
+    outcome: Outcome,
+    on_commit: Option<CommitHook>,
+    caller: oneshot::Sender<Outcome>,
+}
+
+impl Executed {
+    /// Whether the closure succeeded, so that its writes are committed.
+    pub fn has_succeeded(&self) -> bool {
+        self.outcome.is_ok()
+    }
+
+    /// Calls the commit hook, once, if the closure succeeded.
+    pub fn committed(&mut self) {
+        if let (Ok(value), Some(on_commit)) = (&mut self.outcome, self.on_commit.take()) {
+            run_hook(on_commit, value);
+        }
+    }
+
+    /// Answers the caller with the closure's result if the transaction was committed, otherwise with the
+    /// error of the transaction. Even a refusal by the closure may depend on rows of a commit that failed.
+    pub fn answer(self, transaction: Result<(), StoreError>) {
+        self.ticket.finish();
+        let _ = self.caller.send(transaction.map_err(Into::into).and(self.outcome));
+    }
+}
+
 /// Polls a closure's future once. On SQLite the future of a statement is ready at once, so one poll completes
 /// a closure that awaits only its `Tx`.
-fn poll_once<T, E: From<StoreError>>(future: impl Future<Output = Result<T, E>>) -> Result<T, E> {
+fn poll_once(future: impl Future<Output = Outcome>) -> Outcome {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(result) => result,
+        Poll::Ready(outcome) => outcome,
         Poll::Pending => Err(StoreError::Misuse("the closure awaited something other than its Tx").into()),
     }
 }
@@ -184,6 +143,7 @@ mod tests {
     use super::*;
     use crate::sqlite::connection::SqliteConnection;
     use crate::tx::Link;
+    use crate::work::{erase, erase_hook, typed};
 
     const UNKNOWN: StoreError = StoreError::CommitUnknown;
 
@@ -191,12 +151,18 @@ mod tests {
     fn execute(
         result: Result<u8, StoreError>,
         on_commit: impl FnOnce(&mut u8) + Send + 'static,
-    ) -> (Executed, AnswerReceiver<u8, StoreError>) {
+    ) -> (Executed, AnswerReceiver) {
         let folder = tempfile::tempdir().unwrap();
         let connection = SqliteConnection::open_for_writing(&folder.path().join("a.db")).unwrap();
-        let (request, _, answer) = new(async move |_: &mut Tx| result, on_commit);
+        let (request, _, answer) =
+            Request::new(erase(async move |_: &mut Tx| result), Some(erase_hook(on_commit)));
         assert!(request.start(None));
         (request.run(&mut Tx::new(Link::Sqlite(connection))), answer)
+    }
+
+    /// The answer that has arrived.
+    fn answer_of(answer: &mut AnswerReceiver) -> Result<u8, StoreError> {
+        typed(answer.try_recv().expect("an answer has arrived"))
     }
 
     #[test]
@@ -206,7 +172,7 @@ mod tests {
         executed.committed();
         assert!(answer.try_recv().is_err(), "nothing is synced yet");
         executed.answer(Ok(()));
-        assert_eq!(answer.try_recv(), Ok(Ok(2)));
+        assert_eq!(answer_of(&mut answer), Ok(2));
     }
 
     #[test]
@@ -218,7 +184,7 @@ mod tests {
             executed.committed();
             assert!(answer.try_recv().is_err(), "nothing is synced yet");
             executed.answer(Err(UNKNOWN));
-            assert_eq!(answer.try_recv(), Ok(Err(UNKNOWN)));
+            assert_eq!(answer_of(&mut answer), Err(UNKNOWN));
         }
     }
 }

@@ -22,7 +22,7 @@ const BATCH_CAP: usize = 512;
 /// The writer of a SQLite file.
 pub(super) struct Writer {
     tx: Tx,
-    queue: Receiver<Box<dyn Request>>,
+    queue: Receiver<Request>,
     /// Requests in the queue.
     waiting: Arc<AtomicUsize>,
     counters: Arc<Counters>,
@@ -35,7 +35,7 @@ pub(super) struct Writer {
 impl Writer {
     pub fn new(
         connection: SqliteConnection,
-        queue: Receiver<Box<dyn Request>>,
+        queue: Receiver<Request>,
         waiting: Arc<AtomicUsize>,
         counters: Arc<Counters>,
         wal: Wal,
@@ -73,7 +73,7 @@ impl Writer {
     }
 
     /// Commits `first` and the requests that are waiting by the time it has run, in one transaction.
-    fn commit_together(&mut self, first: Box<dyn Request>) {
+    fn commit_together(&mut self, first: Request) {
         (self.tx.found_disk_full, self.tx.has_written) = (false, false);
         if let Err(error) = self.begin() {
             self.counters.disk.note(error == StoreError::DiskFull, false);
@@ -111,7 +111,7 @@ impl Writer {
         control(&mut self.tx, "BEGIN IMMEDIATE")
     }
 
-    fn run_batch(&mut self, first: Box<dyn Request>, batch: &mut Vec<Executed>) -> Result<(), StoreError> {
+    fn run_batch(&mut self, first: Request, batch: &mut Vec<Executed>) -> Result<(), StoreError> {
         let mut next = Some(first);
         let mut holds_writes = false;
         while let Some(request) = next {
@@ -137,7 +137,7 @@ impl Writer {
         committed
     }
 
-    fn next_waiting(&mut self) -> Option<Box<dyn Request>> {
+    fn next_waiting(&mut self) -> Option<Request> {
         loop {
             let request = self.queue.try_recv().ok()?;
             self.waiting.fetch_sub(1, Ordering::Relaxed);
@@ -150,11 +150,7 @@ impl Writer {
     /// Runs a request in a transaction without writes, and gives whether it has writes now. A failed request
     /// is undone by a rollback of the transaction. So it needs no savepoint, for which SQLite would copy each
     /// page before a write.
-    fn run_first(
-        &mut self,
-        request: Box<dyn Request>,
-        batch: &mut Vec<Executed>,
-    ) -> Result<bool, StoreError> {
+    fn run_first(&mut self, request: Request, batch: &mut Vec<Executed>) -> Result<bool, StoreError> {
         let succeeded = self.run_request(request, batch)?;
         if !succeeded {
             control(&mut self.tx, "ROLLBACK")?;
@@ -164,11 +160,7 @@ impl Writer {
     }
 
     /// Runs a request in a savepoint. After an error the transaction of the whole batch is lost.
-    fn run_in_savepoint(
-        &mut self,
-        request: Box<dyn Request>,
-        batch: &mut Vec<Executed>,
-    ) -> Result<(), StoreError> {
+    fn run_in_savepoint(&mut self, request: Request, batch: &mut Vec<Executed>) -> Result<(), StoreError> {
         if let Err(error) = control(&mut self.tx, "SAVEPOINT request") {
             request.refuse(error.clone());
             return Err(error);
@@ -180,13 +172,9 @@ impl Writer {
     }
 
     /// Runs a request, and gives whether it succeeded.
-    fn run_request(
-        &mut self,
-        request: Box<dyn Request>,
-        batch: &mut Vec<Executed>,
-    ) -> Result<bool, StoreError> {
+    fn run_request(&mut self, request: Request, batch: &mut Vec<Executed>) -> Result<bool, StoreError> {
         let executed = request.run(&mut self.tx);
-        let succeeded = executed.succeeded;
+        let succeeded = executed.has_succeeded();
         batch.push(executed);
         // After some errors, such as a full disk, SQLite rolls back the whole transaction.
         if in_transaction(&self.tx) {
@@ -199,7 +187,7 @@ impl Writer {
     }
 
     fn count(&self, batch: &[Executed], committed: bool) {
-        let written = batch.iter().filter(|executed| executed.succeeded && committed).count() as u64;
+        let written = batch.iter().filter(|executed| executed.has_succeeded() && committed).count() as u64;
         Counters::add(&self.counters.committed, written);
         Counters::add(&self.counters.rolled_back, batch.len() as u64 - written);
         if written > 0 {

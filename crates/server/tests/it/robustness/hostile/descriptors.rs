@@ -51,11 +51,19 @@ async fn open_sessions(sandbox: &Sandbox, queries: &[String]) -> Vec<Socket> {
     sockets
 }
 
-/// The CPU time of two seconds.
+/// The least CPU time of two seconds, out of three measurements: other work of the node ends, a busy loop
+/// does not.
 async fn cpu_of_two_seconds(sandbox: &Sandbox) -> Duration {
-    let before = sandbox.cpu();
-    tokio::time::sleep(Duration::from_secs(2)).await;
-    sandbox.cpu() - before
+    let mut least = Duration::MAX;
+    for _ in 0..3 {
+        let before = sandbox.cpu();
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        least = least.min(sandbox.cpu() - before);
+        if least < IDLE_CPU_MAX {
+            break;
+        }
+    }
+    least
 }
 
 #[tokio::test(flavor = "multi_thread")]
