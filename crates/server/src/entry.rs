@@ -1,6 +1,7 @@
 //! The program: it reads the command line and runs a command. A part of the library, so that the compiler
 //! makes the code of the commands once, and not for the binary again.
 
+use std::fmt::Display;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -42,40 +43,19 @@ fn run(cli: Cli, matches: &ArgMatches) -> Result<(), CommandFailure> {
             let (_, own) = matches.subcommand().unwrap_or(("", matches));
             check_config(&options, own)
         }
-        Command::Clock(options) => {
-            print!("{}", runtime()?.block_on(commands::clock::run(&options))?);
-            Ok(())
-        }
+        Command::Clock(options) => print_result(commands::clock::run(&options)),
         Command::Logs(options) => runtime()?.block_on(commands::logs::run(&options)),
-        Command::Trigger(options) => {
-            print!("{}", runtime()?.block_on(commands::trigger::run(&options))?);
-            Ok(())
-        }
-        Command::Token(options) => {
-            print!("{}", runtime()?.block_on(commands::token::run(&options))?);
-            Ok(())
-        }
+        Command::Trigger(options) => print_result(commands::trigger::run(&options)),
+        Command::Token(options) => print_result(commands::token::run(&options)),
         Command::Run(options) => runtime()?.block_on(commands::run::run(&options)),
-        Command::Env(options) => {
-            print!("{}", runtime()?.block_on(commands::env::run(&options))?);
-            Ok(())
-        }
+        Command::Env(options) => print_result(commands::env::run(&options)),
         Command::Listen(options) => runtime()?.block_on(async {
             let mut stop = Signals::listen()?;
             commands::session_listen::run(&options, stop.next()).await
         }),
-        Command::Expect(options) => {
-            print!("{}", runtime()?.block_on(commands::expect::run(&options))?);
-            Ok(())
-        }
-        Command::Open(options) => {
-            print!("{}", runtime()?.block_on(commands::open::run(&options))?);
-            Ok(())
-        }
-        Command::Explain(options) => {
-            print!("{}", runtime()?.block_on(commands::explain::run(&options))?);
-            Ok(())
-        }
+        Command::Expect(options) => print_result(commands::expect::run(&options)),
+        Command::Open(options) => print_result(commands::open::run(&options)),
+        Command::Explain(options) => print_result(commands::explain::run(&options)),
         Command::Doctor(options) => runtime()?.block_on(async {
             let mut stop = Signals::listen()?;
             match options.deep {
@@ -87,18 +67,9 @@ fn run(cli: Cli, matches: &ArgMatches) -> Result<(), CommandFailure> {
             let mut stop = Signals::listen()?;
             commands::scenario::run(&command, stop.next()).await
         }),
-        Command::Fault(options) => {
-            print!("{}", runtime()?.block_on(commands::fault::run(&options))?);
-            Ok(())
-        }
-        Command::World(options) => {
-            print!("{}", runtime()?.block_on(commands::world::run(&options, sandbox::WorldFile::schema))?);
-            Ok(())
-        }
-        Command::Drops(command) => {
-            print!("{}", runtime()?.block_on(commands::drops::run(&command))?);
-            Ok(())
-        }
+        Command::Fault(options) => print_result(commands::fault::run(&options)),
+        Command::World(options) => print_result(commands::world::run(&options, sandbox::WorldFile::schema)),
+        Command::Drops(command) => print_result(commands::drops::run(&command)),
         Command::Webhook(WebhookCommand::Listen(options)) => runtime()?.block_on(async {
             let mut stop = Signals::listen()?;
             commands::webhook_listen::run(&options, stop.next()).await.map_err(CommandFailure::from)
@@ -107,10 +78,7 @@ fn run(cli: Cli, matches: &ArgMatches) -> Result<(), CommandFailure> {
         Command::Backup(options) => runtime()?.block_on(run_backup(&options)),
         Command::Restore(options) => runtime()?.block_on(run_restore(&options)),
         Command::Migrate(options) => runtime()?.block_on(run_migrate(&options)),
-        Command::Health(options) => {
-            print!("{}", runtime()?.block_on(commands::health::run(&options))?);
-            Ok(())
-        }
+        Command::Health(options) => print_result(commands::health::run(&options)),
         Command::Completions(options) => {
             print!("{}", completions(&options, Cli::command()));
             Ok(())
@@ -129,6 +97,14 @@ fn run(cli: Cli, matches: &ArgMatches) -> Result<(), CommandFailure> {
             runtime()?.block_on(sandbox(&options)).map_err(|why| logged(why.into(), format))
         }
     }
+}
+
+/// Prints what a command gives.
+fn print_result<T: Display, E: Into<CommandFailure>>(
+    command: impl Future<Output = Result<T, E>>,
+) -> Result<(), CommandFailure> {
+    print!("{}", runtime()?.block_on(command).map_err(Into::into)?);
+    Ok(())
 }
 
 /// The runtime, with tokio's default number of threads: one for each core.
