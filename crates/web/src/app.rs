@@ -59,7 +59,7 @@ pub fn router(web: Web, served: Served, pages: Router<Web>) -> Router {
 
 /// Every route pattern that a listener may serve, with each of its methods.
 fn served() -> impl Iterator<Item = (&'static str, &'static str)> {
-    let operations = router::operations().into_iter().map(|operation| (operation.path, operation.method));
+    let operations = router::operations().iter().map(|operation| (operation.path, operation.method));
     let others = documents::PATHS
         .into_iter()
         .chain(pictures::PATHS.iter().copied())

@@ -4,6 +4,8 @@
 mod open;
 mod platform;
 
+use std::sync::LazyLock;
+
 use domain::Scope;
 
 use crate::contract::{Operation, Security};
@@ -11,9 +13,11 @@ use crate::contract::{Operation, Security};
 pub(crate) use open::open;
 pub(crate) use platform::platform;
 
+static OPERATIONS: LazyLock<Vec<Operation>> = LazyLock::new(|| open().and(platform()).into_operations());
+
 /// Every operation, in the order of the routes.
-pub(crate) fn operations() -> Vec<Operation> {
-    open().and(platform()).into_operations()
+pub(crate) fn operations() -> &'static [Operation] {
+    &OPERATIONS
 }
 
 /// The facts about one endpoint that a request needs.
@@ -33,9 +37,9 @@ pub struct Endpoint {
 
 /// Every endpoint, in the order of the routes.
 pub fn endpoints() -> Vec<Endpoint> {
-    let endpoint = |operation: Operation| {
-        let Operation { method, path, security, scope, body, body_required, .. } = operation;
+    let endpoint = |operation: &Operation| {
+        let Operation { method, path, security, scope, ref body, body_required, .. } = *operation;
         Endpoint { method, path, security, scope, needs_body: body.is_some() && body_required }
     };
-    operations().into_iter().map(endpoint).collect()
+    operations().iter().map(endpoint).collect()
 }

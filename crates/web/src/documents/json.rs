@@ -18,7 +18,7 @@ pub(super) static ASYNCAPI: LazyLock<Bytes> = LazyLock::new(|| text(&asyncapi())
 
 /// The OpenAPI document.
 pub fn openapi() -> Value {
-    contract::openapi::document(&router::operations())
+    contract::openapi::document(router::operations())
 }
 
 /// The AsyncAPI document.

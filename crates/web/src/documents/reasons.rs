@@ -144,7 +144,7 @@ mod tests {
     fn the_words_of_an_operation_have_a_status_of_the_operation() {
         for operation in crate::router::operations() {
             let id = operation.summary.id;
-            for reason in reasons_of(&operation, Lang::En) {
+            for reason in reasons_of(operation, Lang::En) {
                 let known = operation.refusals.contains(&reason.status)
                     || operation.summary.refusals.contains(&reason.status)
                     // The pages of the sign-in have statuses of their own.
