@@ -11,7 +11,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use deadpool_postgres::{Manager, ManagerConfig, Pool, PoolError, RecyclingMethod, Runtime, TimeoutType};
+use deadpool_postgres::{
+    Manager, ManagerConfig, Pool, PoolError, QueueMode, RecyclingMethod, Runtime, TimeoutType,
+};
 use tokio::sync::{Semaphore, SemaphorePermit, TryAcquireError};
 use tokio::time::Timeout;
 
@@ -57,6 +59,8 @@ impl Postgres {
         let connector = Connector::for_writing(deadlines, endpoint.tls.clone());
         let pool = Pool::builder(Manager::from_connect(endpoint.config.clone(), connector, recycling))
             .max_size(options.postgres_connections.max(1))
+            // The connection that was used last has its statements prepared and its tables looked up.
+            .queue_mode(QueueMode::Lifo)
             .wait_timeout(Some(deadlines.acquire))
             .create_timeout(Some(deadlines.connect))
             .runtime(Runtime::Tokio1)
