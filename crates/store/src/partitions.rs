@@ -6,6 +6,7 @@
 //! ahead, are in `next`.
 
 use domain::limits::DAY_MS;
+use domain::retention::Retained;
 use domain::{DeliveryId, MessageId, SessionKey, Timestamp};
 
 use self::storage::storage_of;
@@ -77,6 +78,18 @@ impl PartitionedTable {
         Self::ClaimChanges,
         Self::ApplicationUsage,
     ];
+
+    /// The kind of its rows, which says how long they are kept.
+    pub const fn retained(self) -> Retained {
+        match self {
+            Self::ChatMessages => Retained::ChatMessages,
+            Self::Donations => Retained::Donations,
+            Self::Sessions => Retained::EndedSessions,
+            Self::WebhookDeliveries => Retained::WebhookMessages,
+            Self::ClaimChanges => Retained::ClaimChanges,
+            Self::ApplicationUsage => Retained::ApplicationRequests,
+        }
+    }
 
     /// Its name.
     pub(crate) const fn name(self) -> &'static str {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use bus::testing::NatsServer;
 use server::{BusSettings, Environment, Node, Settings, StoreSettings};
+use service::Clock;
 use store::testing::{Fresh, Network, Wire, migrated_postgres};
 use tokio::sync::Mutex;
 
@@ -40,7 +41,7 @@ where
     F: FnOnce(Arc<Cluster>) -> Fut,
     Fut: Future<Output = ()> + Send + 'static,
 {
-    let fresh = migrated_postgres().await;
+    let fresh = migrated_postgres(Some(Clock::system().now())).await;
     let nats = NatsServer::start().await;
     let mut nodes = Vec::new();
     for _ in 0..count {

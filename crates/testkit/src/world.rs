@@ -9,7 +9,7 @@ use domain::client_address::TrustedProxies;
 use domain::outbound::Reach;
 use domain::seal::ServiceKey;
 use domain::secret::OperatorKey;
-use domain::{Language, Profile};
+use domain::{Language, Profile, Timestamp};
 use serde_json::json;
 use server::{BusSettings, Environment, Footprint, Node, Settings, StoreSettings};
 use service::nodes::Roles;
@@ -145,6 +145,10 @@ const STOPPING_STEP: Duration = Duration::from_millis(5);
 impl Level for Setup {
     type World = World;
 
+    fn partitioned_at(&self) -> Option<Timestamp> {
+        Some(if self.system_clock { Clock::system().now() } else { Timestamp::from_millis(START_MS) })
+    }
+
     async fn start(&self, fresh: &Fresh) -> World {
         let engine = if fresh.url().is_some() { Engine::Postgres } else { Engine::Sqlite };
         World::start(*self, engine, fresh.target()).await
@@ -165,7 +169,7 @@ where
     F: FnOnce(World, Arc<Wire>) -> Fut,
     Fut: Future<Output = ()> + Send + 'static,
 {
-    let fresh = migrated_postgres().await;
+    let fresh = migrated_postgres(setup.partitioned_at()).await;
     let wire = Arc::new(Wire::to(&fresh).await);
     let world = World::start(setup, Engine::Postgres, Target::Postgres { url: wire.url().into() }).await;
     let outcome = tokio::spawn(Box::pin(body(world.clone(), wire.clone()))).await;

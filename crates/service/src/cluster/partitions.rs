@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use domain::retention::Retained;
 use store::PartitionedTable;
 
 use crate::{Error, Service};
@@ -37,15 +36,7 @@ impl Service {
         table: PartitionedTable,
         longest: Duration,
     ) -> Result<bool, Error> {
-        let of = match table {
-            PartitionedTable::ChatMessages => Retained::ChatMessages,
-            PartitionedTable::Donations => Retained::Donations,
-            PartitionedTable::Sessions => Retained::EndedSessions,
-            PartitionedTable::WebhookDeliveries => Retained::WebhookMessages,
-            PartitionedTable::ClaimChanges => Retained::ClaimChanges,
-            PartitionedTable::ApplicationUsage => Retained::ApplicationRequests,
-        };
-        let kept_ms = self.retention().kept_ms(of);
+        let kept_ms = self.retention().kept_ms(table.retained());
         let upkeep = self.0.store.keep_partitions(table, self.now(), kept_ms, longest).await?;
         if let Some(upkeep) = upkeep.filter(|upkeep| upkeep.made + upkeep.dropped > 0) {
             tracing::info!(?table, made = upkeep.made, dropped = upkeep.dropped, "partitions kept");

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use domain::Timestamp;
 use tempfile::TempDir;
 use tokio::sync::OnceCell;
 
@@ -40,6 +41,12 @@ pub trait Level {
     /// Whether the database has the tables of this program before the start. The store makes them otherwise.
     fn migrated(&self) -> bool {
         true
+    }
+
+    /// The time whose partitions a migrated PostgreSQL database has. A node makes those that it lacks, which
+    /// takes a quarter of a second.
+    fn partitioned_at(&self) -> Option<Timestamp> {
+        None
     }
 
     /// Starts it on a fresh database.
@@ -93,8 +100,11 @@ where
     F: FnMut(L::World) -> Fut,
     Fut: Future<Output = ()> + Send + 'static,
 {
-    let homes =
-        if level.migrated() { [migrated_sqlite().await, migrated_postgres().await] } else { engines().await };
+    let homes = if level.migrated() {
+        [migrated_sqlite().await, migrated_postgres(level.partitioned_at()).await]
+    } else {
+        engines().await
+    };
     for fresh in homes {
         let world = level.start(&fresh).await;
         // In a task, so that the world is stopped after a failed test.
@@ -149,13 +159,13 @@ pub async fn postgres() -> Fresh {
     Fresh { folder, database: Some(database) }
 }
 
-/// A PostgreSQL database with the tables of this program.
+/// A PostgreSQL database with the tables of this program, and with the partitions of that time.
 ///
 /// # Panics
 /// If `STAGEDOOR_TEST_DATABASE_URL` is missing or its server does not answer.
-pub async fn migrated_postgres() -> Fresh {
+pub async fn migrated_postgres(partitioned_at: Option<Timestamp>) -> Fresh {
     let folder = temporary_folder("");
-    let database = Database::migrated(database_name(&folder)).await;
+    let database = Database::migrated(database_name(&folder), partitioned_at).await;
     Fresh { folder, database: Some(database) }
 }
 

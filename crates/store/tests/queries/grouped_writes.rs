@@ -19,7 +19,7 @@ const DONATION: EventType = EventType::Donation;
 const BOUNDS: SessionBounds = SessionBounds { subscriptions: 2, changes_kept: 100, delete_every: 100 };
 
 async fn on_postgres(seed_more: impl AsyncFnOnce(&Store), body: impl AsyncFnOnce(Store)) {
-    let fresh = migrated_postgres().await;
+    let fresh = migrated_postgres(None).await;
     let store = fresh.open(Options::default()).await;
     tx!(store, tx => { seed(tx).await }).unwrap();
     seed_more(&store).await;

@@ -104,7 +104,7 @@ async fn a_request_is_a_trace_with_its_parts_and_its_lines() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_that_shares_a_commit_on_postgresql_has_its_part_too() {
     let (folder, collector) = (tempfile::tempdir().expect("a folder"), Collector::start().await);
-    let database = store::testing::migrated_postgres().await;
+    let database = store::testing::migrated_postgres(None).await;
     let endpoint = collector.receiver().url("");
     let mut traced = stagedoor(&["serve", "--listen", "127.0.0.1:0", "--otlp-endpoint", &endpoint]);
     traced.args(["--trace-sample", "1"]);
