@@ -7,6 +7,7 @@ import http.client
 import http.cookies
 import json
 import os
+import time
 import traceback
 import uuid
 from html.parser import HTMLParser
@@ -199,14 +200,16 @@ class _Step:
         self.suite, self.line = suite, f"ok {number} - {title}"
 
     def __enter__(self):
+        self.begun = time.monotonic()
         return self
 
     def __exit__(self, kind, error, trace):
+        line = f"{self.line} # {time.monotonic() - self.begun:.1f} s"
         if error is None:
-            print(self.line, flush=True)
+            print(line, flush=True)
             return
         self.suite.failed = True
-        print(f"not {self.line}")
+        print(f"not {line}")
         for line in "".join(traceback.format_exception(kind, error, trace)).splitlines():
             print(f"  # {line}", flush=True)
         raise StepFailed(self.line) from error

@@ -14,19 +14,20 @@ function withDeadline(promise, milliseconds, what) {
   return Promise.race([promise, deadline]).finally(() => clearTimeout(timer));
 }
 
-/** Runs `body(step)`, prints TAP and ends the process: 0 when every step passed. */
+/** Runs `body(step)`, prints TAP with the time of each step, and ends the process: 0 when every step passed. */
 async function suite(body) {
   let count = 0;
   let failed = false;
   const step = async (title, action) => {
     count += 1;
-    const number = count;
+    const [number, begun] = [count, Date.now()];
+    const line = () => `ok ${number} - ${title} # ${((Date.now() - begun) / 1_000).toFixed(1)} s`;
     try {
       const value = await withDeadline(Promise.resolve().then(action), STEP_DEADLINE_MS, title);
-      console.log(`ok ${number} - ${title}`);
+      console.log(line());
       return value;
     } catch (error) {
-      console.log(`not ok ${number} - ${title}`);
+      console.log(`not ${line()}`);
       for (const line of String(error.stack ?? error).split('\n')) console.log(`  # ${line}`);
       throw new StepFailed(title);
     }
