@@ -41,6 +41,11 @@ impl Value<'_> {
         }
     }
 
+    /// Whether it is an array.
+    pub(crate) fn is_array(&self) -> bool {
+        matches!(self, Self::Ints(_) | Self::Bools(_) | Self::Texts(_))
+    }
+
     /// Whether a text has the NUL character.
     pub(crate) fn has_nul(&self) -> bool {
         let has_nul = |text: &str| memchr(0, text.as_bytes()).is_some();

@@ -14,6 +14,15 @@ use tokio_postgres::{Error, Statement};
 use crate::partitions::parent_of;
 use crate::{Contention, Row, StoreError, Value};
 
+// PostgreSQL takes the array of a parameter for ten rows. Without this setting it plans a statement anew for
+// each shorter array, which takes longer than running it.
+/// Before a statement over arrays in a transaction.
+const KEEP_PLAN: &str = "SET LOCAL plan_cache_mode = force_generic_plan";
+/// Before a statement over arrays on a shared connection.
+const KEEP_PLANS: &str = "SET plan_cache_mode = force_generic_plan";
+/// After that statement.
+const RESET_PLANS: &str = "RESET plan_cache_mode";
+
 /// The driver's words for a server that answers without TLS.
 const NO_TLS: &str = "server does not support TLS";
 
@@ -43,19 +52,32 @@ impl PostgresConnection {
         let bound: Vec<PostgresParameter<'_>> = params.iter().map(PostgresParameter).collect();
         let bound: Vec<&(dyn ToSql + Sync)> = bound.iter().map(|value| value as _).collect();
         let begin = self.take_begin();
-        let rows = after(self.client(), begin, self.client().query(&statement, &bound)).await;
+        let run = self.client().query(&statement, &bound);
+        let rows = match &*self {
+            Self::Shared(shared) if params.iter().any(Value::is_array) => {
+                keeping_plans(&shared.client, run).await
+            }
+            _ => after(self.client(), begin, run).await,
+        };
         let rows = rows.map_err(|error| self.running(&error, sql))?;
         rows.iter().map(|row| read(row, &columns)).collect()
     }
 
-    /// Runs a statement together with COMMIT, and with BEGIN if it is the first one: one round trip.
+    /// Runs a statement over arrays together with COMMIT, and with BEGIN if it is the first one: one round
+    /// trip.
     pub(crate) async fn query_with_commit(
         &mut self,
         sql: &'static str,
         params: &[Value<'_>],
     ) -> Result<Vec<Row>, StoreError> {
         match self {
-            Self::Leased(lease) => lease.query_with_commit(sql, params).await,
+            Self::Leased(lease) => {
+                let before = match lease.begin.take() {
+                    Some(begin) => format!("{begin}; {KEEP_PLAN}"),
+                    None => KEEP_PLAN.to_owned(),
+                };
+                lease.query_with_commit(Some(&before), sql, params).await
+            }
             Self::Shared(_) => Err(StoreError::Misuse("a look-up is no transaction and has no commit")),
         }
     }
@@ -131,19 +153,34 @@ impl SharedClient {
     }
 }
 
-/// Sends BEGIN, if there is one, together with a statement. Both are polled, and so sent, in this order.
+/// Sends BEGIN or a setting, if there is one, together with a statement. Both are polled, and so sent, in
+/// this order.
 ///
 /// When BEGIN fails, the server runs the statement outside of a transaction. It changes nothing there,
 /// because the session is read-only outside of a transaction.
 async fn after<T>(
     client: &ClientWrapper,
-    begin: Option<&'static str>,
+    before: Option<&str>,
     statement: impl Future<Output = Result<T, Error>>,
 ) -> Result<T, Error> {
-    let Some(begin) = begin else { return statement.await };
-    let (begun, outcome) = tokio::join!(biased; client.batch_execute(begin), statement);
+    let Some(before) = before else { return statement.await };
+    let (begun, outcome) = tokio::join!(biased; client.batch_execute(before), statement);
     begun?;
     outcome
+}
+
+/// Sends a statement over arrays on a shared connection. The setting also holds for look-ups that are sent
+/// meanwhile: only their plans differ.
+async fn keeping_plans<T>(
+    client: &ClientWrapper,
+    statement: impl Future<Output = Result<T, Error>>,
+) -> Result<T, Error> {
+    let (set, reset) = (client.batch_execute(KEEP_PLANS), client.batch_execute(RESET_PLANS));
+    let (set, outcome, reset) = tokio::join!(biased; set, statement, reset);
+    set?;
+    let outcome = outcome?;
+    reset?;
+    Ok(outcome)
 }
 
 /// A pooled connection for one transaction. The connection returns to the pool when the end of the
@@ -207,13 +244,16 @@ impl Lease {
         mut self,
         LastStatement { sql, params }: LastStatement,
     ) -> Result<(), StoreError> {
-        self.query_with_commit(sql, &params).await?;
+        let begin = self.begin.take();
+        self.query_with_commit(begin, sql, &params).await?;
         self.give_back();
         Ok(())
     }
 
+    /// Sends `before`, a statement and COMMIT.
     async fn query_with_commit(
         &mut self,
+        before: Option<&str>,
         sql: &'static str,
         params: &[Value<'_>],
     ) -> Result<Vec<Row>, StoreError> {
@@ -221,11 +261,10 @@ impl Lease {
         let columns = columns(&statement)?;
         let bound: Vec<PostgresParameter<'_>> = params.iter().map(PostgresParameter).collect();
         let bound: Vec<&(dyn ToSql + Sync)> = bound.iter().map(|value| value as _).collect();
-        let begin = self.begin.take();
         self.committing.store(true, Ordering::Relaxed);
         let client = self.client();
         // Both are polled, and so sent, in this order. Neither waits for the other's answer.
-        let query = after(client, begin, client.query(&statement, &bound));
+        let query = after(client, before, client.query(&statement, &bound));
         let (rows, committed) = tokio::join!(biased; query, client.batch_execute("COMMIT"));
         match (rows, committed) {
             (Ok(rows), Ok(())) => {

@@ -75,6 +75,32 @@ async fn messages_of_known_and_unrestricted_senders_are_written_with_one_batch_o
     fresh.remove().await;
 }
 
+/// PostgreSQL would plan a statement anew for its first five arrays, and then for each that is shorter than
+/// ten.
+#[tokio::test(flavor = "multi_thread")]
+async fn appends_and_the_facts_before_them_are_planned_once() {
+    const PLANS: &str = "
+        SELECT custom_plans FROM pg_prepared_statements WHERE statement LIKE '%unnest(%' AND generic_plans > 5";
+    let fresh = postgres().await;
+    // One after the other, the look-ups have one connection, and the transactions have another one.
+    let store = fresh.open(Options::default()).await;
+    tx!(store, tx => { seed(tx).await }).unwrap();
+    for ms in 1..10 {
+        let facts =
+            store.read(async move |tx: &mut Tx| tx.chat_facts(&[(&channel("a"), &channel("b"))]).await);
+        assert!(facts.await.unwrap()[0].is_some());
+        append(&store, ms, &[("a", "b")], true).await.unwrap();
+    }
+    let appended = tx!(store, tx => { tx.query(PLANS, &[]).await }).unwrap();
+    let read: Result<_, StoreError> = store.read(async |tx: &mut Tx| tx.query(PLANS, &[]).await).await;
+    for planned in [appended, read.unwrap()] {
+        let custom: Vec<i64> = planned.iter().map(|row| row.get(0).unwrap()).collect();
+        assert_eq!(custom, [0]);
+    }
+    store.close().await;
+    fresh.remove().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_whose_time_is_taken_undoes_the_whole_append() {
     let fresh = postgres().await;
