@@ -99,9 +99,9 @@ suite(async (step) => {
     ]) {
       const options = { locale, viewport, colorScheme, isAudited };
       const where = `${locale}, ${viewport.width} px, ${colorScheme}`;
-      const third = Math.ceil(paths.length / 3);
-      for (const part of [0, 1, 2]) {
-        const some = paths.slice(part * third, (part + 1) * third);
+      const sixth = Math.ceil(paths.length / 6);
+      for (const part of [0, 1, 2, 3, 4, 5]) {
+        const some = paths.slice(part * sixth, (part + 1) * sixth);
         const promise = isAudited ? 'fit and are accessible' : 'fit';
         await step(`pages ${promise}: ${where}, part ${part + 1}`, () => look(browser, some, options));
       }

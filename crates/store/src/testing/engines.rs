@@ -20,6 +20,8 @@ const POSTGRES_READ_CONNECTIONS: usize = 2;
 /// How long a caller waits for the store in a test that is not about waiting: long enough that a machine
 /// which stands still for some seconds, as shared ones do, makes no error that the test then takes for ours.
 pub const UNHURRIED: Duration = Duration::from_secs(20);
+/// The longest transaction of a test that uses a store without a server. Some write thousands of rows.
+const SEEDING_MAX: Duration = Duration::from_secs(90);
 
 /// Runs the body on a fresh SQLite file, then on a fresh PostgreSQL database, both with the program's tables.
 ///
@@ -209,7 +211,7 @@ impl Fresh {
         self.database.as_ref().map(Database::url)
     }
 
-    /// Opens the store, with fewer PostgreSQL connections than in production, and [`UNHURRIED`].
+    /// Opens the store, with fewer PostgreSQL connections than in production, and a long deadline.
     ///
     /// # Panics
     /// If it cannot be opened.
@@ -217,7 +219,7 @@ impl Fresh {
         let options = Options {
             postgres_connections: options.postgres_connections.min(POSTGRES_CONNECTIONS),
             postgres_read_connections: options.postgres_read_connections.min(POSTGRES_READ_CONNECTIONS),
-            deadline: UNHURRIED,
+            deadline: SEEDING_MAX,
             ..options
         };
         Store::open(self.target(), options).await.unwrap_or_else(|error| panic!("{}: {error}", self.name()))
