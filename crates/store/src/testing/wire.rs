@@ -1,5 +1,6 @@
 //! A network connection to a server of the tests that can be cut and repaired.
 
+use std::future::pending;
 use std::net::SocketAddr;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -81,15 +82,18 @@ impl Wire {
     }
 }
 
+fn is_cut(network: &Network) -> bool {
+    matches!(network, Network::Down | Network::Silent)
+}
+
 async fn carry(mut client: TcpStream, server: String, mut network: watch::Receiver<Network>) {
-    let is_cut = |network: &Network| matches!(network, Network::Down | Network::Silent);
     let now = *network.borrow_and_update();
     if !is_cut(&now) {
         // The connections of a server that is down end, too.
         let Ok(server) = TcpStream::connect(server).await else { return };
-        let commits = network.clone();
+        let state = network.clone();
         tokio::select! {
-            _ = relay(&mut client, server, commits) => return,
+            _ = relay(&mut client, server, state) => return,
             _ = network.wait_for(is_cut) => {}
         }
     }
@@ -100,7 +104,8 @@ async fn carry(mut client: TcpStream, server: String, mut network: watch::Receiv
     }
 }
 
-/// Carries bytes both ways until one side ends, or the answer to a COMMIT is lost.
+/// Carries bytes both ways until one side ends, or the answer to a COMMIT is lost. Never ends on a cut wire,
+/// and carries nothing that was read after the cut.
 async fn relay(
     client: &mut TcpStream,
     mut server: TcpStream,
@@ -113,6 +118,7 @@ async fn relay(
         tokio::select! {
             read = client.read(&mut up) => match read? {
                 0 => return Ok(()),
+                _ if is_cut(&network.borrow()) => pending().await,
                 count => {
                     loses_answer |= *network.borrow() == Network::LosesCommits && says_commit(&up[..count]);
                     server.write_all(&up[..count]).await?;
@@ -120,6 +126,7 @@ async fn relay(
             },
             read = server.read(&mut down) => match read? {
                 0 => return Ok(()),
+                _ if is_cut(&network.borrow()) => pending().await,
                 // The server has committed.
                 count if loses_answer && says_commit(&down[..count]) => return Ok(()),
                 _ if loses_answer => {}
