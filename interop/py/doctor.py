@@ -9,12 +9,11 @@ are recorded here; they say what its library leaves to the bot.
 import concurrent.futures
 import json
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
 
-from harness import StepFailed, Suite
+from harness import StepFailed, Suite, reserved_port
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 BINARY = Path(os.environ.get("STAGEDOOR_BIN", ROOT / "target" / "release" / "stagedoor")).absolute()
@@ -62,12 +61,6 @@ BAD = {
 }
 
 
-def receiver():
-    """The address of a receiver on a free port."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return f"http://127.0.0.1:{free.getsockname()[1]}/hook"
-
-
 # The verdicts of published clients, on the profile `observed`.
 COMMON = {"clean-run": "passed", "storm": "passed", "webhook": "notApplicable"}
 BUZZK = COMMON | {
@@ -106,21 +99,33 @@ CHZZKPY = COMMON | {
 }
 
 
-def doctor(command, *arguments, webhook=None, fast=FAST, **environment):
-    """The verdict of each check: passed, notApplicable, or the first misdeed."""
-    receiver = ["--webhook", webhook] if webhook else []
+class Verdicts(dict):
+    """The verdict of each check: passed, notApplicable, or the first misdeed. `failed` has all about those that failed."""
+
+    def __init__(self, report):
+        checks = report["checks"]
+        super().__init__(
+            (check["check"], check["findings"][0]["misdeed"] if check["findings"] else check["verdict"])
+            for check in checks
+        )
+        self.failed = [check for check in checks if check["findings"]]
+
+
+def doctor_with_receiver(command, *arguments, **options):
+    """A doctor that also checks the bot's receiver of webhooks."""
+    with reserved_port() as port:
+        return doctor(command, "--webhook", f"http://127.0.0.1:{port}/hook", *arguments, **options)
+
+
+def doctor(command, *arguments, fast=FAST, **environment):
     done = subprocess.run(
-        [BINARY, "doctor", "--json", *fast, *receiver, *arguments, "--", *map(str, command)],
+        [BINARY, "doctor", "--json", *fast, *arguments, "--", *map(str, command)],
         env={**os.environ, **environment}, capture_output=True, text=True, timeout=DOCTOR_SECONDS, check=False,
     )  # fmt: skip
     assert done.returncode in (0, 1), f"exit code {done.returncode}: {done.stderr}"
     report = json.loads(done.stdout)
     assert report["passed"] == (done.returncode == 0), report["verdict"]
-
-    def verdict(check):
-        return check["findings"][0]["misdeed"] if check["findings"] else check["verdict"]
-
-    return {check["check"]: verdict(check) for check in report["checks"]}
+    return Verdicts(report)
 
 
 def failing(verdicts):
@@ -142,22 +147,22 @@ def all_of(suite, runs):
 
 
 def passes(verdicts):
-    assert set(verdicts.values()) == {"passed"}, verdicts
+    assert set(verdicts.values()) == {"passed"}, json.dumps(verdicts.failed or verdicts, ensure_ascii=False)
 
 
 def good(suite):
     def run(client):
         command, environment = node("examples/bot/bot.js", client)
-        return lambda: doctor(command, webhook=receiver(), **environment)
+        return lambda: doctor_with_receiver(command, **environment)
 
     clients = ["socket.io-client-2.0.3", "socket.io-client-2.5.0"]
     runs = [(f"examples/bot passes every check with {client}", run(client), passes) for client in clients]
-    all_of(suite, [*runs, ("doctor_bot.py passes every check", lambda: doctor(BOT, webhook=receiver()), passes)])
+    all_of(suite, [*runs, ("doctor_bot.py passes every check", lambda: doctor_with_receiver(BOT), passes)])
 
 
 def bad(suite):
     def run(misdeed):
-        return lambda: doctor([*BOT, misdeed], "--timeout", "12", webhook=receiver())
+        return lambda: doctor_with_receiver([*BOT, misdeed], "--timeout", "12")
 
     def fails(expected):
         def check(verdicts):

@@ -3,10 +3,12 @@
 Standard library only, so that a suite which needs no client package runs on the system's Python.
 """
 
+import contextlib
 import http.client
 import http.cookies
 import json
 import os
+import socket
 import time
 import traceback
 import uuid
@@ -65,6 +67,16 @@ def call(method, url, headers=None, body=None, expect=200):
         return envelope
     assert set(envelope) == {"code", "message", "content"} and envelope["code"] == 200, where
     return envelope["content"]
+
+
+@contextlib.contextmanager
+def reserved_port():
+    """A free port of loopback. Until the end of the block the system gives it only to sockets that name it."""
+    with socket.socket() as bound:
+        # With this option, sockets that do not listen share an address with one that does.
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind(("127.0.0.1", 0))
+        yield bound.getsockname()[1]
 
 
 def as_user(token):

@@ -6,7 +6,7 @@ use http::Method;
 use serde_json::{Value, json};
 
 use crate::doctor::finding::{CheckOutcome, CheckResult, Finding, Misdeed};
-use crate::doctor::stage::Stage;
+use crate::doctor::stage::{Stage, shown};
 use crate::failure::CommandFailure;
 
 /// A campaign of the seeded world, and a reward that can be claimed at once.
@@ -35,11 +35,11 @@ pub async fn tampered(stage: &mut Stage) -> CheckResult {
     match delivered(stage).await? {
         Delivered::Yes => {}
         Delivered::NotReached(why) => {
-            let saw = format!("its receiver at {} gave no answer: {why}", receiver.url);
+            let saw = format!("its receiver at {} gave no answer: {why}{}", receiver.url, end_of_bot(stage));
             return Ok(CheckOutcome::failed(Misdeed::NotListening, saw));
         }
         Delivered::Refused(status) => {
-            let saw = format!("it answered a good message with {status}");
+            let saw = format!("{} answered a good message with {status}{}", receiver.url, end_of_bot(stage));
             return Ok(CheckOutcome::failed(Misdeed::RefusedGoodMessage, saw));
         }
     }
@@ -55,6 +55,11 @@ pub async fn tampered(stage: &mut Stage) -> CheckResult {
         }
     }
     Ok(CheckOutcome::of(found, "it accepted a good message, and refused three that were tampered with"))
+}
+
+/// The end of a bot that should listen, in words. Another program may have its port.
+fn end_of_bot(stage: &mut Stage) -> String {
+    stage.bot.ended().map(|status| format!("; the bot has ended with {}", shown(status))).unwrap_or_default()
 }
 
 /// A viewer claims the reward, so that the receiver gets a message.

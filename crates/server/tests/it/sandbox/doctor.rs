@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
+use testkit::ReservedPort;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -27,12 +28,6 @@ async fn doctor(arguments: &[&str], misdeeds: &[&str]) -> CommandOutput {
     CommandOutput { status: output.status, stdout: text(output.stdout), stderr: text(output.stderr) }
 }
 
-/// The address of a receiver on a free port.
-fn receiver() -> String {
-    let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-    format!("http://{}/hook", free.expect("a free port"))
-}
-
 /// The verdict of each check, with its misdeeds.
 fn verdicts(report: &Value) -> BTreeMap<String, String> {
     let checks = report["checks"].as_array().expect("a list").iter();
@@ -51,7 +46,9 @@ async fn a_good_bot_passes_every_check() {
     let folder = tempfile::tempdir().expect("a folder");
     let junit = folder.path().join("report.xml");
     let junit_file = junit.display().to_string();
-    let arguments = ["--jobs", "16", "--webhook", &receiver(), "--junit", &junit_file];
+    let port = ReservedPort::take();
+    let webhook = port.url("/hook");
+    let arguments = ["--jobs", "16", "--webhook", &webhook, "--junit", &junit_file];
     let ran = doctor(&arguments, &[]).await;
     assert_eq!(ran.status.code(), Some(0), "{}{}", ran.stdout, ran.stderr);
     assert!(ran.stdout.contains("0 failed, 0 do not apply"), "{}", ran.stdout);
@@ -98,7 +95,8 @@ async fn a_bad_bot_fails_the_checks_of_its_misdeed() {
         let places = places.clone();
         running.spawn(async move {
             let _place = places.acquire_owned().await;
-            let ran = doctor(&["--json", "--only", check, "--webhook", &receiver()], &[misdeed]).await;
+            let port = ReservedPort::take();
+            let ran = doctor(&["--json", "--only", check, "--webhook", &port.url("/hook")], &[misdeed]).await;
             assert_eq!(ran.status.code(), Some(1), "{misdeed}: {}{}", ran.stdout, ran.stderr);
             let report = serde_json::from_str(&ran.stdout).expect("JSON");
             let expected = BTreeMap::from([(check.to_owned(), expected.to_owned())]);

@@ -8,7 +8,8 @@ use domain::outbound::Reach;
 use serde_json::{Value, json};
 use service::nodes::Roles;
 use testkit::{
-    Api, Network, Received, Receiver, Reply, Request, Setup, Wire, World, both, nodes, over_a_wire, patiently,
+    Api, Network, Received, Receiver, Reply, Request, ReservedPort, Setup, Wire, World, both, nodes,
+    over_a_wire, patiently,
 };
 
 use crate::cli::process::Sandbox;
@@ -235,10 +236,8 @@ async fn two_nodes_send_every_message_once() {
 async fn a_receiver_that_was_down_for_hours_gets_every_message() {
     both(Setup::default(), |world| async move {
         let fixture = Fixture::set_up(&world).await;
-        let port = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let address = port.local_addr().expect("an address");
-        drop(port);
-        register(&world, "publisher", &format!("http://{address}/")).await;
+        let port = ReservedPort::take();
+        register(&world, "publisher", &port.url("/")).await;
         let body = json!({ "campaignId": "voyage", "rewardId": fixture.publisher.next_reward(), "channelId": "byeol" });
         let claim = world.claim(&body).await.content();
         let page = "/platform/v1/applications/publisher/webhook/deliveries?state=WAITING";
@@ -249,7 +248,7 @@ async fn a_receiver_that_was_down_for_hours_gets_every_message() {
             tokio::time::sleep(Duration::from_millis(50)).await;
             world.advance(Duration::from_secs(60 * minutes));
         }
-        let receiver = Receiver::at(address).await;
+        let receiver = Receiver::at(port.address()).await;
         world.advance(Duration::from_secs(6 * 3_600));
         let received = receiver.next().await;
         let message_body: Value = serde_json::from_slice(&received.body).expect("JSON");
