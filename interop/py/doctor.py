@@ -60,7 +60,6 @@ BAD = {
     "wait-forever": {"silent-socket"},
 }
 
-
 # The verdicts of published clients, on the profile `observed`.
 COMMON = {"clean-run": "passed", "storm": "passed", "webhook": "notApplicable"}
 BUZZK = COMMON | {

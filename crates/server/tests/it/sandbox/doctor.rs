@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use testkit::ReservedPort;
+use testkit::{Receiver, Reply, ReservedPort};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -108,6 +108,16 @@ async fn a_bad_bot_fails_the_checks_of_its_misdeed() {
         failed += usize::from(ran.is_err());
     }
     assert_eq!(failed, 0, "each of these misdeeds has printed its failure");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bot_that_ended_because_another_program_has_its_port_is_named() {
+    let other = Receiver::start().await;
+    other.usually(Reply::Status(404));
+    let ran = doctor(&["--json", "--only", "webhook", "--webhook", &other.url("/hook")], &[]).await;
+    let report: Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    let saw = report["checks"][0]["findings"][0]["saw"].as_str().expect("a text");
+    assert!(saw.ends_with("a good message with 404; the bot has ended with exit code 1"), "{saw}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
