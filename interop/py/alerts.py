@@ -8,7 +8,6 @@ Both programs are those of Debian's package, in .cache/prometheus (`./test tools
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import tempfile
@@ -16,7 +15,7 @@ import time
 from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
-from harness import BASE, PLATFORM, WORLD, StepFailed, Suite, fetch, ready_token, as_user, call
+from harness import BASE, PLATFORM, WORLD, ReservedPort, StepFailed, Suite, fetch, ready_token, as_user, call
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = ROOT / ".cache" / "prometheus" / "usr" / "bin"
@@ -40,17 +39,11 @@ def metrics():
     return answer.body
 
 
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
-
-
 class Prometheus:
     """A Prometheus with the rules of `deploy/`, until the end of the block."""
 
     def __init__(self, folder):
-        self.folder, self.port = Path(folder), free_port()
+        self.folder, self.port = Path(folder), ReservedPort()
 
     def __enter__(self):
         config = self.folder / "prometheus.yaml"
@@ -66,7 +59,7 @@ class Prometheus:
         self.log = open(self.folder / "log", "w", encoding="utf-8")
         self.process = subprocess.Popen(
             [PROGRAMS / "prometheus", f"--config.file={config}", f"--storage.tsdb.path={self.folder / 'data'}",
-             f"--web.listen-address=127.0.0.1:{self.port}"], stdout=self.log, stderr=self.log)
+             f"--web.listen-address=127.0.0.1:{self.port.number}"], stdout=self.log, stderr=self.log)
         return self
 
     def __exit__(self, *_):
@@ -75,7 +68,7 @@ class Prometheus:
         self.log.close()
 
     def get(self, path, **query):
-        answer = fetch("GET", f"http://127.0.0.1:{self.port}/api/v1/{path}?{urlencode(query)}")
+        answer = fetch("GET", f"http://127.0.0.1:{self.port.number}/api/v1/{path}?{urlencode(query)}")
         content = answer.json()
         assert content["status"] == "success", f"{query}: {content}"
         return content["data"]

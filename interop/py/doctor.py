@@ -13,7 +13,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from harness import StepFailed, Suite, reserved_port
+from harness import ReservedPort, StepFailed, Suite
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 BINARY = Path(os.environ.get("STAGEDOOR_BIN", ROOT / "target" / "release" / "stagedoor")).absolute()
@@ -112,7 +112,7 @@ class Verdicts(dict):
 
 def doctor_with_receiver(command, *arguments, **options):
     """A doctor that also checks the bot's receiver of webhooks."""
-    with reserved_port() as port:
+    with ReservedPort() as port:
         return doctor(command, "--webhook", f"http://127.0.0.1:{port}/hook", *arguments, **options)
 
 

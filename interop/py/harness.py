@@ -3,7 +3,6 @@
 Standard library only, so that a suite which needs no client package runs on the system's Python.
 """
 
-import contextlib
 import http.client
 import http.cookies
 import json
@@ -69,14 +68,21 @@ def call(method, url, headers=None, body=None, expect=200):
     return envelope["content"]
 
 
-@contextlib.contextmanager
-def reserved_port():
+class ReservedPort:
     """A free port of loopback. Until the end of the block the system gives it only to sockets that name it."""
-    with socket.socket() as bound:
+
+    def __init__(self):
+        self.bound = socket.socket()
         # With this option, sockets that do not listen share an address with one that does.
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        bound.bind(("127.0.0.1", 0))
-        yield bound.getsockname()[1]
+        self.bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.bound.bind(("127.0.0.1", 0))
+        self.number = self.bound.getsockname()[1]
+
+    def __enter__(self):
+        return self.number
+
+    def __exit__(self, *_):
+        self.bound.close()
 
 
 def as_user(token):

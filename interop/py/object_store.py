@@ -24,7 +24,7 @@ import urllib.parse
 import urllib.request
 from pathlib import Path
 
-from harness import StepFailed, Suite
+from harness import ReservedPort, StepFailed, Suite
 
 ROOT = Path(__file__).resolve().parents[2]
 BINARY = Path(os.environ.get("STAGEDOOR_BIN", ROOT / "target" / "release" / "stagedoor")).absolute()
@@ -45,11 +45,9 @@ class ObjectStore:
     """A server until the end of the block."""
 
     def __init__(self, folder):
-        self.folder = Path(folder)
+        self.folder, self.reserved = Path(folder), ReservedPort()
+        self.port = self.reserved.number
         (self.folder / "backups").mkdir(parents=True)
-        with socket.socket() as one:
-            one.bind(("127.0.0.1", 0))
-            self.port = one.getsockname()[1]
 
     def __enter__(self):
         self.process = subprocess.Popen(

@@ -1,10 +1,11 @@
 //! A separate NATS server for each test (feature `testing`).
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
+use reserved_port::ReservedPort;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -14,14 +15,12 @@ use tokio::process::{Child, Command};
 const PROGRAM: &str = "STAGEDOOR_TEST_NATS_SERVER";
 /// Deadline of the start of a server.
 const STARTS_WITHIN: Duration = Duration::from_secs(60);
-/// Attempts to find a free port.
-const PORT_TRIES: usize = 20;
 
 /// A NATS server on loopback. Dropping it kills the server.
 #[derive(Debug)]
 pub struct NatsServer {
-    address: SocketAddr,
-    monitor: SocketAddr,
+    port: ReservedPort,
+    monitor: ReservedPort,
     /// Additional lines of its configuration.
     configuration: String,
     folder: TempDir,
@@ -42,29 +41,25 @@ impl NatsServer {
     /// # Panics
     /// As [`start`](Self::start).
     pub async fn configured(configuration: &str) -> Self {
-        for _ in 0..PORT_TRIES {
-            let mut server = Self {
-                address: free_address(),
-                monitor: free_address(),
-                configuration: configuration.to_owned(),
-                folder: TempDir::with_prefix("nats").expect("a temporary folder"),
-                process: None,
-            };
-            if server.try_start().await {
-                return server;
-            }
-        }
-        panic!("no NATS server started");
+        let mut server = Self {
+            port: ReservedPort::take(),
+            monitor: ReservedPort::take(),
+            configuration: configuration.to_owned(),
+            folder: TempDir::with_prefix("nats").expect("a temporary folder"),
+            process: None,
+        };
+        server.restart().await;
+        server
     }
 
     /// The server's URL, without a login.
     pub fn url(&self) -> String {
-        format!("nats://{}", self.address)
+        format!("nats://{}", self.address())
     }
 
     /// The address that the server listens on.
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.port.address()
     }
 
     /// Kills the server.
@@ -102,7 +97,7 @@ impl NatsServer {
 
     async fn try_start(&mut self) -> bool {
         let file = self.folder.path().join("nats.conf");
-        let (address, monitor) = (self.address, self.monitor);
+        let (address, monitor) = (self.address(), self.monitor.address());
         let lines = format!("listen: \"{address}\"\nhttp: \"{monitor}\"\n{}\n", self.configuration);
         std::fs::write(&file, lines).expect("a configuration is written");
         let mut process = spawn(&file);
@@ -152,7 +147,7 @@ impl NatsServer {
     }
 
     async fn ask(&self, path: &str) -> serde_json::Value {
-        let mut stream = TcpStream::connect(self.monitor).await.expect("the monitor answers");
+        let mut stream = TcpStream::connect(self.monitor.address()).await.expect("the monitor answers");
         let request = format!("GET {path} HTTP/1.0\r\n\r\n");
         stream.write_all(request.as_bytes()).await.expect("it takes a request");
         let mut answer = Vec::new();
@@ -181,9 +176,4 @@ fn spawn(file: &Path) -> Child {
     let mut command = Command::new(program());
     command.arg("--config").arg(file).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.kill_on_drop(true).spawn().expect("nats-server starts")
-}
-
-fn free_address() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    listener.local_addr().expect("an address")
 }

@@ -12,7 +12,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use http_client::RootCertStore;
 use jobs::webhooks::{ANSWER_BYTES_MAX, ATTEMPT_MAX, Answer, Client, ClientConfig, Outgoing, Resolver};
 use service::{Clock, ManualClock};
-use testkit::{Authority, Receiver, Reply, patiently};
+use testkit::{Authority, Receiver, Reply, ReservedPort, patiently};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 const LOOPBACK: Reach = Reach { loopback: true, private: false };
@@ -107,10 +107,8 @@ async fn failures_have_names() {
     check(raw(&long), SendFailure::Protocol).await;
     check(raw(&many), SendFailure::Protocol).await;
 
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let refused = format!("http://{}/", listener.local_addr().expect("an address"));
-    drop(listener);
-    assert_eq!(sender.status(&refused).await, Err(SendFailure::Connect));
+    let port = ReservedPort::take();
+    assert_eq!(sender.status(&port.url("/")).await, Err(SendFailure::Connect));
     let lost: Resolver = Arc::new(|_| Box::pin(async { Err(io::Error::other("no such name")) }));
     for resolver in [lost, leads_to(&[])] {
         let sender = Sender::new(LOOPBACK, resolver, RootCertStore::empty());

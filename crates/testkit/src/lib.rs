@@ -62,7 +62,8 @@ pub use http::Connection;
 pub use message::{Request, Response};
 pub use nodes::{Cluster, ClusterNode, nodes};
 pub use patience::{PATIENCE, patiently};
-pub use receiver::{Received, Receiver, Reply, ReservedPort};
+pub use receiver::{Received, Receiver, Reply};
+pub use reserved_port::ReservedPort;
 pub use service_world::{
     REDIRECT, START_MS, STATE, ServiceSetup, ServiceWorld, client_owner, record, user_owner,
 };

@@ -11,7 +11,7 @@ use store::testing::{Fresh, Network, Wire, migrated_postgres};
 use tokio::sync::Mutex;
 
 use crate::world::settings;
-use crate::{Api, Setup, World, patiently};
+use crate::{Api, ReservedPort, Setup, World, patiently};
 
 /// Nodes of one service, on the system's clock.
 pub struct Cluster {
@@ -28,6 +28,8 @@ pub struct ClusterNode {
     /// To the database.
     pub database_wire: Wire,
     settings: Settings,
+    /// The node has the same address after a restart.
+    _port: ReservedPort,
     node: Mutex<Option<Node>>,
     api: Api,
 }
@@ -72,11 +74,11 @@ impl ClusterNode {
             access: bus::Address::parse(&bus_wire.url()).expect("a good address").into(),
             prefix: bus::Prefix::default(),
         };
+        let port = ReservedPort::take();
+        settings.listen = port.address();
         let node = Node::start(settings.clone(), Environment::system()).await.expect("a node starts");
-        // The node has the same address after a restart.
-        settings.listen = node.address();
         let api = Api::new(&format!("http://{}", node.address()), World::OPERATOR_KEY);
-        Self { bus_wire, database_wire, settings, node: Mutex::new(Some(node)), api }
+        Self { bus_wire, database_wire, settings, _port: port, node: Mutex::new(Some(node)), api }
     }
 
     /// The address that the node listens on.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpSocket};
+use tokio::net::TcpListener;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
@@ -16,39 +16,6 @@ use crate::patiently;
 
 /// Number of bytes of an endless answer that are sent at once.
 const POURED_AT_ONCE: usize = 4_096;
-
-/// A free port on loopback for a receiver that begins later. The system gives the port to no other socket
-/// until this value is dropped.
-#[derive(Debug)]
-pub struct ReservedPort {
-    _bound: TcpSocket,
-    address: SocketAddr,
-}
-
-impl ReservedPort {
-    /// Reserves a port.
-    ///
-    /// # Panics
-    /// When no port is free.
-    pub fn take() -> Self {
-        let bound = TcpSocket::new_v4().expect("a socket");
-        // With this option, sockets that do not listen share an address with one that does.
-        bound.set_reuseaddr(true).expect("an option of every system");
-        bound.bind(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a free port");
-        let address = bound.local_addr().expect("an address");
-        Self { _bound: bound, address }
-    }
-
-    /// Where the receiver will listen.
-    pub fn address(&self) -> SocketAddr {
-        self.address
-    }
-
-    /// The URL of one of its paths, which begins with `/`.
-    pub fn url(&self, path: &str) -> String {
-        format!("http://{}{path}", self.address)
-    }
-}
 
 /// The reaction of a receiver to a request.
 #[derive(Clone, Debug)]

@@ -22,7 +22,7 @@ use upstream::ProviderSettings;
 use web::Brand;
 
 use crate::service_world::{START_MS, manual_clock};
-use crate::{Api, Browser, patiently};
+use crate::{Api, Browser, ReservedPort, patiently};
 
 /// The settings of a world. By default: profile `documented`, Korean, no quotas, no sandbox, a manual clock,
 /// and the store deadline [`UNHURRIED`].
@@ -109,6 +109,8 @@ struct Inner {
     settings: Settings,
     environment: Environment,
     hand: Option<ManualClock>,
+    /// The server has the same address after a restart.
+    _port: ReservedPort,
     node: Mutex<Option<Node>>,
     api: Api,
 }
@@ -194,13 +196,12 @@ impl World {
             (clock, Some(hand))
         };
         let environment = Environment { clock, entropy: Entropy::system(), sandbox: None, exported: None };
-        let mut settings = settings(setup, &target);
+        let port = ReservedPort::take();
+        let settings = Settings { listen: port.address(), ..settings(setup, &target) };
         let node = Node::start(settings.clone(), environment.clone()).await.expect("the server starts");
-        // The server has the same address after a restart.
-        settings.listen = node.address();
         let api = Api::new(&format!("http://{}", node.address()), Self::OPERATOR_KEY);
         let node = Mutex::new(Some(node));
-        Self(Arc::new(Inner { engine, target, settings, environment, hand, node, api }))
+        Self(Arc::new(Inner { engine, target, settings, environment, hand, _port: port, node, api }))
     }
 
     /// The engine of its database.

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
+use reserved_port::ReservedPort;
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
@@ -16,7 +17,7 @@ const UNPRIVILEGED: &str = "nobody";
 /// A separate PostgreSQL server. It ends when it is dropped.
 pub struct PostgresServer {
     folder: TempDir,
-    port: u16,
+    port: ReservedPort,
     process: Option<Child>,
 }
 
@@ -27,10 +28,8 @@ impl PostgresServer {
     /// When PostgreSQL is not installed.
     pub async fn create() -> Self {
         let folder = TempDir::with_prefix("postgres").expect("a folder");
-        let port = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-        let port = port.local_addr().expect("an address").port();
         std::fs::write(folder.path().join("password"), PASSWORD).expect("a file");
-        let server = Self { folder, port, process: None };
+        let server = Self { folder, port: ReservedPort::take(), process: None };
         server.give_files().await;
         let mut initdb = server.program("initdb");
         initdb.args(["--username", "postgres", "--auth", "scram-sha-256", "--encoding", "UTF8"]);
@@ -63,7 +62,7 @@ impl PostgresServer {
     /// When it cannot be started.
     pub fn start(&mut self, settings: &[&str]) {
         let mut command = self.program("postgres");
-        let port = format!("port={}", self.port);
+        let port = format!("port={}", self.port());
         command.args(["-c", "listen_addresses=127.0.0.1", "-c", &port, "-c", "unix_socket_directories="]);
         command.args(["-c", "fsync=off"]).args(settings.iter().flat_map(|setting| ["-c", setting]));
         self.process = Some(command.kill_on_drop(true).spawn().expect("it starts"));
@@ -83,7 +82,7 @@ impl PostgresServer {
 
     /// Its port, on TCP and as the number of its Unix socket.
     pub fn port(&self) -> u16 {
-        self.port
+        self.port.address().port()
     }
 
     /// The login of its superuser, as in a URL.
@@ -93,7 +92,7 @@ impl PostgresServer {
 
     /// Its URL, without TLS.
     pub fn url(&self) -> String {
-        format!("postgres://{}@127.0.0.1:{}/postgres?sslmode=disable", self.login(), self.port)
+        format!("postgres://{}@127.0.0.1:{}/postgres?sslmode=disable", self.login(), self.port())
     }
 
     fn program(&self, name: &str) -> Command {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use reserved_port::ReservedPort;
 use store::{Options, Store, StoreError, Target};
 
 use crate::{insert, options};
@@ -89,9 +90,8 @@ async fn no_refusal_of_a_url_shows_it() {
 
 #[tokio::test]
 async fn a_missing_server_is_an_outage_within_3_s() {
-    // Nobody listens on a port that was just given back.
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let url = format!("postgres://u:hunter2@127.0.0.1:{port}/d").into();
+    let port = ReservedPort::take();
+    let url = format!("postgres://u:hunter2@{}/d", port.address()).into();
     let opening = Store::open(Target::Postgres { url }, Options::default());
     let error =
         store::testing::while_running(Duration::from_secs(3), opening).await.expect("an answer within 3 s");

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 use serde_json::json;
-use testkit::{Connection, Request, Response, Setup, both};
+use testkit::{Connection, Request, ReservedPort, Response, Setup, both};
 
 use crate::cli::process::{Sandbox, run, stagedoor};
 
@@ -14,8 +14,8 @@ const TARGETS: [&str; 4] =
 
 /// A sandbox with further arguments, and the loopback address that it listens on.
 async fn sandbox(folder: &Path, listen: &str, arguments: &[&str]) -> Sandbox {
-    let free = std::net::TcpListener::bind(format!("{listen}:0")).expect("a port").local_addr();
-    let address = free.expect("an address");
+    let port = ReservedPort::at(listen.parse().expect("an address"));
+    let address = port.address();
     let log = folder.join("log");
     let mut command = stagedoor(&["dev", "--json", "--listen", &address.to_string()]);
     command.args(arguments).stdout(Stdio::piped());

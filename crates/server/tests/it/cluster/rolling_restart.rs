@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::json;
-use testkit::{Api, Connection, Request, Response, Setup, World, over_a_wire, patiently};
+use testkit::{Api, Connection, Request, ReservedPort, Response, Setup, World, over_a_wire, patiently};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
@@ -180,8 +180,9 @@ where
     let setup = Setup { system_clock: true, drain_delay: DRAIN_DELAY, ..Setup::default() };
     over_a_wire(setup, |world, _| async move {
         let fixture = Arc::new(Fixture::set_up(&world).await);
-        let (node, other) = world.another_node().await;
-        let addresses = [world.address(), other.address()];
+        let port = ReservedPort::take();
+        let addresses = [world.address(), port.address()];
+        let (node, _) = world.another_node_with(|settings| settings.listen = addresses[1]).await;
         let enough = Arc::new(AtomicBool::new(false));
         let balancer = balancer(addresses).await;
         let load = tokio::spawn(load(balancer, fixture, enough.clone()));

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
-use testkit::{Api, Application, Person, Received, Receiver, Reply, Request};
+use testkit::{Api, Application, Person, Received, Receiver, Reply, Request, ReservedPort};
 
 use crate::cli::process::{Sandbox, stagedoor_in};
 
@@ -12,11 +12,6 @@ async fn start(folder: &Path, listen: &str, options: &[&str]) -> Sandbox {
     let mut dev = stagedoor_in(folder, &["dev", "--json", "--listen", listen]);
     dev.args(options).stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::null());
     Sandbox::of(dev, folder.join("log")).await
-}
-
-/// The address of a sandbox.
-fn address(sandbox: &Sandbox) -> String {
-    sandbox.world["baseUrl"].as_str().expect("a text").replace("http://", "")
 }
 
 /// A world in which a script of calls runs.
@@ -139,8 +134,9 @@ async fn the_same_calls_give_the_same_bytes() {
     let folder = tempfile::tempdir().expect("a folder");
     let options = ["--seed", "7", "--clock", "2027-01-01T00:00:00Z"];
     let receiver = Receiver::start().await;
-    let one = start(folder.path(), "127.0.0.1:0", &options).await;
-    let listen = address(&one);
+    let port = ReservedPort::take();
+    let listen = port.address().to_string();
+    let one = start(folder.path(), &listen, &options).await;
     let first = Scripted::of(&one.world).transcript(&receiver).await;
     let new = json!({ "name": "other", "seed": 7, "clock": "2027-01-01T00:00:00Z" });
     let other = one.api.operator(Request::post("/sandbox/v1/worlds").json(&new)).await.content();

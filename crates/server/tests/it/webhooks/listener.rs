@@ -7,7 +7,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use testkit::{Receiver, Reply, Request, Response, Setup, World, both, patiently};
+use testkit::{Receiver, Reply, Request, ReservedPort, Response, Setup, World, both, patiently};
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStderr, ChildStdout};
 use tokio::task::JoinHandle;
@@ -310,7 +310,8 @@ async fn claim(sandbox: &Sandbox, viewer: &str) -> String {
 async fn the_command_forwards_each_message_unchanged_and_prints_the_outcome() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let sandbox = Sandbox::start(folder.path(), &[]).await;
-    let receiver = Receiver::start().await;
+    let port = ReservedPort::take();
+    let receiver = Receiver::at(port.address()).await;
     let app = sandbox.application("drops");
     let base = sandbox.world["baseUrl"].as_str().expect("a text").to_owned();
     let forward_to = receiver.url("/hook?x=1");
@@ -351,7 +352,7 @@ async fn the_command_forwards_each_message_unchanged_and_prints_the_outcome() {
     sandbox.end().await;
 }
 
-/// A sandbox with a kept world, on a free port or on the given one.
+/// A sandbox with a kept world.
 async fn kept(folder: &Path, listen: &str) -> Sandbox {
     let mut command = stagedoor(&["dev", "--json", "--listen", listen, "--data"]);
     command.arg(folder).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -362,7 +363,9 @@ async fn kept(folder: &Path, listen: &str) -> Sandbox {
 async fn the_command_reconnects_when_the_service_is_back() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let receiver = Receiver::start().await;
-    let sandbox = kept(folder.path(), "127.0.0.1:0").await;
+    let port = ReservedPort::take();
+    let address = port.address().to_string();
+    let sandbox = kept(folder.path(), &address).await;
     let app = sandbox.application("drops");
     let base = sandbox.world["baseUrl"].as_str().expect("a text").to_owned();
     let mut listening = Listening::start(&base, &app.client_secret, &receiver.url("/hook")).await;
@@ -371,7 +374,7 @@ async fn the_command_reconnects_when_the_service_is_back() {
     assert_eq!(status.code(), Some(0), "a waiting listener does not delay a stop");
     let output = patiently("a word", listening.stderr.next_line()).await.expect("text").expect("a line");
     assert!(output.contains("trying again in 1 s"), "{output}");
-    let sandbox = kept(folder.path(), base.strip_prefix("http://").expect("http")).await;
+    let sandbox = kept(folder.path(), &address).await;
     claim(&sandbox, "viewer-dal").await;
     let received = receiver.next().await;
     assert_eq!(listening.line().await["messageId"], received.header("Service-Event-Message-Id"));
