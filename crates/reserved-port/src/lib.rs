@@ -6,8 +6,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use tokio::net::TcpSocket;
 
-/// A free port, usually on loopback. Until this value is dropped, the system gives the port only to sockets that name
-/// it, on Linux.
+/// A free port, usually on loopback. Until this value is dropped, Linux gives the port only to sockets that
+/// name it.
 #[derive(Debug)]
 pub struct ReservedPort {
     _bound: TcpSocket,

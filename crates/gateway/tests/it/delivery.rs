@@ -173,12 +173,18 @@ async fn a_session_that_takes_no_byte_for_ten_seconds_is_closed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_peer_that_does_not_read_the_close_frame_is_dropped() {
     let bus = Arc::new(LocalBus::default());
-    let world = World::over(bus.clone(), |_| {}).await;
+    // While this many bytes are queued, the system fills the socket buffers. A socket with free space takes the
+    // close frame at once.
+    let world = World::over(bus.clone(), |config| {
+        config.queue_messages_max = usize::MAX / 2;
+        config.queue_bytes_max = 16_000_000;
+    })
+    .await;
     let me = world.person("me").await;
     let (_deaf, key) = world.address.session(&world.client_url().await).await;
     world.subscribe(&me, &key, EventType::Chat).await;
     while world.stats().closed(CloseReason::SlowConsumer) == 0 {
-        flood(&world, &*bus, &me.channel, 100).await;
+        flood(&world, &*bus, &me.channel, 500).await;
         settle().await;
     }
     assert_eq!(world.gateway.sockets(), 1, "it is waited for");

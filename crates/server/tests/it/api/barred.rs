@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use domain::Scope;
 use serde_json::{Value, json};
-use testkit::{Browser, Engine, Person, Request, Response, Setup, Socket, World, both, patiently};
+use testkit::{
+    Browser, Engine, Person, Request, Response, Setup, Socket, World, both, patiently, while_running,
+};
 
 use crate::fixture::{Fixture, wrong};
 
@@ -96,7 +98,7 @@ async fn a_person_barred_on_one_node_is_signed_out_on_another() {
         let socket = elsewhere.open_user_session(&tokens.access).await;
         elsewhere.me(&tokens.access).await.content();
         world.operator(Request::put(bar("haneul"))).await.content();
-        tokio::time::timeout(Duration::from_secs(2), async {
+        while_running(Duration::from_secs(2), async {
             while elsewhere.me(&tokens.access).await.status == 200 {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }

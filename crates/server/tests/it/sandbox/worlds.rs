@@ -1,9 +1,7 @@
 //! Further worlds in the process of a sandbox: isolation, reset, snapshots, forks, one file.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
-use testkit::{Api, Connection, Request};
+use testkit::{Api, Connection, Request, patiently};
 
 use crate::cli::process::{Sandbox, run, stagedoor, stagedoor_in};
 
@@ -395,9 +393,6 @@ async fn the_command_does_what_the_calls_do() {
     assert!(schema["properties"]["applications"].is_object());
 }
 
-/// A reset takes a fraction of this on the release build; this bound finds only a hang.
-const RESET_WITHIN: Duration = Duration::from_secs(5);
-
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_wait_while_a_world_is_reset() {
     let host = Host::start(&[]).await;
@@ -411,7 +406,7 @@ async fn requests_wait_while_a_world_is_reset() {
     let resets = async {
         for _ in 0..3 {
             let reset = host.post("/one/reset", json!({}));
-            tokio::time::timeout(RESET_WITHIN, reset).await.expect("the reset ends");
+            patiently("the reset ends", reset).await;
         }
     };
     tokio::join!(calls, resets);
