@@ -173,8 +173,8 @@ async fn a_session_that_takes_no_byte_for_ten_seconds_is_closed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_peer_that_does_not_read_the_close_frame_is_dropped() {
     let bus = Arc::new(LocalBus::default());
-    // While this many bytes are queued, the system fills the socket buffers. A socket with free space takes the
-    // close frame at once.
+    // A socket with free space takes the close frame at once. While this many bytes are queued, the system
+    // fills the socket buffers.
     let world = World::over(bus.clone(), |config| {
         config.queue_messages_max = usize::MAX / 2;
         config.queue_bytes_max = 16_000_000;
