@@ -69,7 +69,8 @@ def call(method, url, headers=None, body=None, expect=200):
 
 
 class ReservedPort:
-    """A free port of loopback. Until the end of the block the system gives it only to sockets that name it."""
+    """A free port of loopback. While this object lives, at most until the end of its block, the system gives the port only
+    to sockets that name it."""
 
     def __init__(self):
         self.bound = socket.socket()

@@ -48,7 +48,7 @@ impl NatsServer {
             folder: TempDir::with_prefix("nats").expect("a temporary folder"),
             process: None,
         };
-        server.restart().await;
+        server.run().await;
         server
     }
 
@@ -92,17 +92,15 @@ impl NatsServer {
     /// # Panics
     /// When the server does not come up.
     pub async fn restart(&mut self) {
-        let log = self.folder.path().join("nats.log");
-        let started = self.try_start(&log).await;
-        assert!(started, "nats-server does not start: {}", std::fs::read_to_string(log).unwrap_or_default());
+        self.run().await;
     }
 
-    async fn try_start(&mut self, log: &Path) -> bool {
-        let file = self.folder.path().join("nats.conf");
+    async fn run(&mut self) {
+        let (file, log) = (self.folder.path().join("nats.conf"), self.folder.path().join("nats.log"));
         let (address, monitor) = (self.address(), self.monitor.address());
         let lines = format!("listen: \"{address}\"\nhttp: \"{monitor}\"\n{}\n", self.configuration);
         std::fs::write(&file, lines).expect("a configuration is written");
-        let mut process = spawn(&file, log);
+        let mut process = spawn(&file, &log);
         let answers = async {
             while TcpStream::connect(address).await.is_err() || TcpStream::connect(monitor).await.is_err() {
                 if process.try_wait().expect("a process that can be waited for").is_some() {
@@ -113,8 +111,8 @@ impl NatsServer {
             true
         };
         let up = tokio::time::timeout(STARTS_WITHIN, answers).await.unwrap_or(false);
+        assert!(up, "nats-server does not start: {}", std::fs::read_to_string(log).unwrap_or_default());
         self.process = Some(process);
-        up
     }
 
     /// The subjects with a subscriber, sorted.
