@@ -121,6 +121,17 @@ impl World {
 }
 
 impl Running {
+    /// Waits until the log is archived: before that, no segment is made.
+    async fn begun(&self) {
+        let archive = self.store.log_archive().expect("archived");
+        let wait = async {
+            while archive.state().is_none() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, wait).await.expect("a generation");
+    }
+
     async fn stop(self) {
         self.store.close().await;
         self.archiver.stop(PATIENCE).await;
@@ -404,6 +415,7 @@ fn objects(world: &World, generation: &str) -> Vec<SegmentName> {
 async fn under_load_the_archive_gets_few_objects_and_each_time_within_five_seconds() {
     let world = slow_world();
     let running = world.start().await;
+    running.begun().await;
     let mut id = 0;
     // The base is made meanwhile: its last segment is merged with later ones.
     let wait = async {

@@ -14,7 +14,7 @@ use nats::{Connection, ConnectionError, ServerOp};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Interval, MissedTickBehavior};
 
-use super::shared::{PING_TICKS, SILENT_TICKS, Shared, Successor, TICK, arrival, count};
+use super::shared::{PING_TICKS, PROBE_EVERY, SILENT_TICKS, Shared, Successor, TICK, arrival, count};
 use crate::Message;
 use crate::wire::{self, Origin};
 
@@ -22,10 +22,14 @@ use crate::wire::{self, Origin};
 const CONFIRM_TIMEOUT_TICKS: u64 = 8;
 /// Capacity of the queue of batches. Callers wait while it is full.
 pub(super) const BATCHES_WAITING_MAX: usize = 1_024;
-/// Maximum number of batches new_batches from the queue at once.
+/// Maximum number of batches taken from the queue at once.
 const BATCHES_AT_ONCE_MAX: usize = 256;
-/// Bytes in flight above which no more batches are new_batches.
+/// Bytes in flight above which no more batches are taken.
 const IN_FLIGHT_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// The longest move to another server. After it the connection counts as lost.
+const MOVES_WITHIN: Duration = Duration::from_secs(1);
+/// The subscription to the probe of a move.
+const PROBE_SID: u64 = 1;
 /// How long a caller waits for room in the queue.
 const ENQUEUE_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -170,12 +174,54 @@ impl Publisher {
                 }
                 _ = self.ticking.tick() => self.on_tick(connection)?,
                 new = arrival(&mut successor) => {
+                    successor = None;
+                    let moving = tokio::time::timeout(MOVES_WITHIN, self.move_to(connection, new));
+                    *connection = moving.await.unwrap_or(Err(ConnectionError::Silent))?;
                     // What the old server has not confirmed is sent again under its numbers.
-                    (*connection, successor) = (new, None);
                     self.start_connection(connection);
                 }
             }
         }
+    }
+
+    /// Waits until the new server has every message that was sent to the old one, which a probe follows.
+    /// Otherwise receivers at the new server would get later messages before them, and take them for
+    /// duplicates.
+    async fn move_to(
+        &mut self,
+        old: &mut Connection,
+        mut new: Connection,
+    ) -> Result<Connection, ConnectionError> {
+        let probe = self.shared.options.prefix.of_probe((self.shared.options.random)());
+        new.subscribe(&probe, PROBE_SID);
+        let mut probing = tokio::time::interval(PROBE_EVERY);
+        while !self.has_message(&mut new)? {
+            tokio::select! {
+                driven = old.drive() => {
+                    driven?;
+                    self.read_ops(old)?;
+                }
+                driven = new.drive() => driven?,
+                _ = probing.tick() => old.publish(&probe, &[], &[]),
+            }
+        }
+        new.unsubscribe(PROBE_SID);
+        Ok(new)
+    }
+
+    fn has_message(&self, new: &mut Connection) -> Result<bool, ConnectionError> {
+        while let Some(op) = new.next_op()? {
+            match op {
+                ServerOp::Message { .. } => return Ok(true),
+                ServerOp::Error(error) => return Err(ConnectionError::Refused(error.to_owned())),
+                ServerOp::Info(info) => {
+                    let info = info.to_owned();
+                    new.learn(&info, &self.shared.servers);
+                }
+                ServerOp::Pong | ServerOp::Ping | ServerOp::Ok => {}
+            }
+        }
+        Ok(false)
     }
 
     /// Starts a connection. Messages in flight are sent again, except those that were given up.

@@ -1,7 +1,9 @@
 //! Receives the events of the channels that this node has an interest in, and the changes of its sessions.
 //!
 //! A server in lame duck mode is about to stop. Then a connection to another server is made and subscribed
-//! beside the present one, which goes on until the new one has everything. So nothing is missed.
+//! beside the present one, which goes on until the new one has everything. So nothing is missed. Servers of a
+//! cluster forward messages and subscriptions to each other in their order, so a message that was forwarded
+//! (a probe) proves that everything before it has arrived.
 //!
 //! After a connection was lost, every interest is sent to the server again. When the server has confirmed all
 //! of them, the gap is reported, with the time up to which every message is known to have arrived. Messages
@@ -19,12 +21,14 @@ use tokio::sync::mpsc;
 use tokio::time::{Interval, MissedTickBehavior};
 
 use super::interests::{Change, Changes};
-use super::shared::{PING_TICKS, SILENT_TICKS, Shared, Successor, TICK, arrival, count};
+use super::shared::{PING_TICKS, PROBE_EVERY, SILENT_TICKS, Shared, Successor, TICK, arrival, count};
 use crate::Delivery;
 use crate::wire::{self, Origin};
 
 /// The subscription to this node's own subject.
 const NODE_SID: u64 = 1;
+/// The subscription to the probe of a move.
+const PROBE_SID: u64 = 2;
 /// An interest that is confirmed later than this is reported as a gap, because its session may have continued
 /// without the interest.
 const INTEREST_CONFIRMED_WITHIN_MS: i64 = 1_500;
@@ -54,6 +58,15 @@ pub(super) struct Receiver {
     /// Whether no connection was current before. Then no message can have been missed for long.
     is_first: bool,
     silent_ticks: u64,
+    /// The probe of the present move, or of the last one.
+    probe: Probe,
+}
+
+/// A message from the new server of a move to the old one.
+#[derive(Default)]
+struct Probe {
+    subject: String,
+    has_arrived: bool,
 }
 
 struct Ping {
@@ -80,6 +93,7 @@ impl Receiver {
             is_current: false,
             is_first: true,
             silent_ticks: 0,
+            probe: Probe::default(),
         }
     }
 
@@ -131,38 +145,40 @@ impl Receiver {
         }
     }
 
-    /// Moves to a new connection without a gap. First the new one is subscribed to everything. From then on
-    /// it receives every message, and the old one everything before. When the old one has delivered that,
-    /// messages of the new one follow. Those that came over both are recognized by their numbers.
+    /// Moves to a new connection without a gap. First the new one is subscribed to everything. The probe that
+    /// follows arrives at the old server after these subscriptions, and after every message that was
+    /// published at the new server before them. When the old connection has delivered all of that, the new one
+    /// takes its place. Messages that came over both are recognized by their numbers.
     async fn move_to(
         &mut self,
         old: &mut Connection,
         mut new: Connection,
     ) -> Result<Connection, ConnectionError> {
         let options = &self.shared.options;
+        let probe = options.prefix.of_probe((options.random)());
+        old.subscribe(&probe, PROBE_SID);
         new.subscribe(&options.prefix.of_node(&options.node), NODE_SID);
         let Changes { changes, up_to, waiting_since } = self.shared.interests.connected();
         self.send_interests(&mut new, changes);
-        new.ping();
-        let mut is_subscribed = false;
-        loop {
-            if !is_subscribed {
-                is_subscribed = has_pong(&mut new)?;
-                if is_subscribed {
-                    self.ping(old, up_to, waiting_since);
-                }
-            }
-            if is_subscribed && self.pings.is_empty() {
-                return Ok(new);
-            }
+        self.probe = Probe { subject: probe.clone(), has_arrived: false };
+        let mut probing = tokio::time::interval(PROBE_EVERY);
+        while !self.probe.has_arrived {
             tokio::select! {
                 driven = old.drive() => {
                     driven?;
                     self.read_ops(old).await?;
                 }
-                driven = new.drive(), if !is_subscribed => driven?,
+                // What is received here is read after the move.
+                driven = new.drive() => driven?,
+                _ = probing.tick() => new.publish(&probe, &[], &[]),
             }
         }
+        self.ping(old, up_to, waiting_since);
+        while !self.pings.is_empty() {
+            old.drive().await?;
+            self.read_ops(old).await?;
+        }
+        Ok(new)
     }
 
     fn start_connection(&mut self, connection: &mut Connection) {
@@ -213,6 +229,9 @@ impl Receiver {
     async fn read_ops(&mut self, connection: &mut Connection) -> Result<(), ConnectionError> {
         while let Some(op) = connection.next_op()? {
             match op {
+                ServerOp::Message { subject, .. } if subject == self.probe.subject => {
+                    self.probe.has_arrived = true;
+                }
                 ServerOp::Message { subject, payload } => {
                     count(&self.shared.counters.received, 1);
                     if self.is_current
@@ -295,19 +314,6 @@ impl Receiver {
         let _ = self.subscriber.send(delivery).await;
         self.silent_ticks = 0;
     }
-}
-
-/// Whether a new connection has confirmed its subscriptions. Messages after that stay unread.
-fn has_pong(new: &mut Connection) -> Result<bool, ConnectionError> {
-    while let Some(op) = new.next_op()? {
-        match op {
-            ServerOp::Pong => return Ok(true),
-            ServerOp::Error(error) => return Err(ConnectionError::Refused(error.to_owned())),
-            // The old connection receives it too.
-            ServerOp::Message { .. } | ServerOp::Info(_) | ServerOp::Ping | ServerOp::Ok => {}
-        }
-    }
-    Ok(false)
 }
 
 #[cfg(test)]

@@ -17,6 +17,8 @@ pub(super) const TICK: Duration = Duration::from_millis(250);
 pub(super) const PING_TICKS: u64 = 4;
 /// Ticks without any byte from a server that is pinged every second: three seconds.
 pub(super) const SILENT_TICKS: u64 = 12;
+/// How often the probe of a move is published until it arrives.
+pub(super) const PROBE_EVERY: Duration = Duration::from_millis(20);
 /// First pause before a new connection attempt. The pause doubles with each attempt up to
 /// [`BACKOFF_LONGEST`].
 const BACKOFF_FIRST: Duration = Duration::from_millis(50);

@@ -52,6 +52,11 @@ impl Prefix {
         format!("{}.node.{}", self.0, word(node.as_str()))
     }
 
+    /// The subject of the probe of one move to another server.
+    pub(super) fn of_probe(&self, move_id: u64) -> String {
+        format!("{}.probe.{move_id}", self.0)
+    }
+
     /// The subject of a message.
     pub(super) fn of_message(&self, message: &Message) -> String {
         match message {

@@ -4,6 +4,7 @@ mod moves;
 mod secure;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use bus::testing::NatsServer;
@@ -26,13 +27,14 @@ fn now() -> Timestamp {
 }
 
 fn options(url: &str, node: &str) -> Options {
-    let publisher = node.bytes().fold(7, |id: u64, byte| id * 31 + u64::from(byte));
+    let seed = node.bytes().fold(7, |id: u64, byte| id * 31 + u64::from(byte));
+    let numbers = AtomicU64::new(seed << 32);
     Options {
         access: Address::parse(url).expect("a good address").into(),
         prefix: Prefix::default(),
         node: NodeId::stored(node.into()),
         now: Box::new(now),
-        random: Box::new(move || publisher),
+        random: Box::new(move || numbers.fetch_add(1, Relaxed)),
     }
 }
 

@@ -1,31 +1,65 @@
 //! The move to another server of a cluster, before the present one stops.
 
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
 
 use bus::Bus;
 use bus::testing::NatsServer;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
 use super::{PATIENCE, channel, connect, donation, is_up, next, ready};
 
 /// How many messages are published after the move.
 const AFTER: usize = 20;
+/// How much later than sent data arrives at the other server.
+const ROUTE_DELAY: Duration = Duration::from_millis(50);
 
-/// Two servers that know each other.
+/// Two servers that know each other. What one sends to the other arrives some time later.
 async fn cluster() -> [NatsServer; 2] {
     // An address of its own, whose ports no other test takes.
     let free = || TcpListener::bind("127.41.0.1:0").expect("a port").local_addr().expect("an address");
-    let routes = [free(), free()];
+    let listens = [free(), free()];
+    let routes = [slow_route(listens[0]).await, slow_route(listens[1]).await];
     let configuration = |own: usize| {
         format!(
-            "server_name: s{own}\ncluster {{ name: c, listen: \"{}\", routes: [\"nats-route://{}\"] }}",
+            "server_name: s{own}\ncluster {{ name: c, listen: \"{}\", advertise: \"{}\", \
+             routes: [\"nats-route://{}\"] }}",
+            listens[own],
             routes[own],
             routes[1 - own]
         )
     };
     [NatsServer::configured(&configuration(0)).await, NatsServer::configured(&configuration(1)).await]
+}
+
+/// An address that forwards connections to this one, each piece of data after [`ROUTE_DELAY`].
+async fn slow_route(to: SocketAddr) -> SocketAddr {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    tokio::spawn(async move {
+        while let Ok((near, _)) = listener.accept().await {
+            // The server may not listen yet. Then the other one tries again.
+            let Ok(far) = TcpStream::connect(to).await else { continue };
+            let ((near_read, near_write), (far_read, far_write)) = (near.into_split(), far.into_split());
+            tokio::spawn(forward(near_read, far_write));
+            tokio::spawn(forward(far_read, near_write));
+        }
+    });
+    address
+}
+
+async fn forward(mut from: OwnedReadHalf, mut to: OwnedWriteHalf) {
+    let mut piece = vec![0; 1 << 20];
+    while let Ok(length @ 1..) = from.read(&mut piece).await {
+        tokio::time::sleep(ROUTE_DELAY).await;
+        if to.write_all(&piece[..length]).await.is_err() {
+            return;
+        }
+    }
 }
 
 /// Waits until a server has this many clients.

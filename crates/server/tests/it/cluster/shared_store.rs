@@ -1,7 +1,7 @@
 //! Several nodes on one database without a bus between them: the store alone connects them.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -126,14 +126,17 @@ async fn a_committed_change_is_delivered_once_without_the_answer_to_its_commit()
                 }
             });
         }
-        let listening = tokio::spawn(async move {
-            let mut received = Vec::new();
-            while let Some((name, payload)) = socket.next_event().await {
-                assert_eq!(name, "SYSTEM");
-                let message: Value = serde_json::from_str(&payload).expect("JSON");
-                received.push((message["type"].clone(), message["data"]["eventType"].clone()));
+        let received = Arc::new(Mutex::new(Vec::new()));
+        let listening = tokio::spawn({
+            let received = received.clone();
+            async move {
+                while let Some((name, payload)) = socket.next_event().await {
+                    assert_eq!(name, "SYSTEM");
+                    let message: Value = serde_json::from_str(&payload).expect("JSON");
+                    let change = (lower(&message["type"]), lower(&message["data"]["eventType"]));
+                    received.lock().expect("no panic").push(change);
+                }
             }
-            received
         });
         for cut in 0..CUTS_MAX {
             // A busy machine answers few calls between two cuts.
@@ -147,28 +150,42 @@ async fn a_committed_change_is_delivered_once_without_the_answer_to_its_commit()
         }
         enough.store(true, Ordering::Relaxed);
         while callers.join_next().await.is_some() {}
-        // The reconciliation finds undelivered changes. It may have to reconnect to the database first.
-        tokio::time::sleep(Duration::from_secs(4)).await;
+        let (count, log) = log_of(&world, &key).await;
+        assert!(count >= ANSWERS, "{count}");
+        // A catch-up that failed often during the cuts waits some seconds before the next attempt.
+        patiently("every change is delivered", async {
+            while received.lock().expect("no panic").len() < count && !listening.is_finished() {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        })
+        .await;
         world.stop().await;
-        let received = listening.await.expect("the socket is read to its end");
-        let store = world.open_store().await;
-        let log = store.read(async move |tx: &mut Tx| {
-            let sql = "SELECT kind, event_type FROM session_changes WHERE session_key = $1 ORDER BY version";
-            let rows = tx.query(sql, store::params![&key]).await?;
-            rows.iter().map(|row| Ok((row.get::<String>(0)?, row.get::<String>(1)?))).collect()
-        });
-        let log: Result<Vec<_>, store::StoreError> = log.await;
-        let mut log: Vec<_> = log.expect("the log is there");
-        store.close().await;
-        assert!(log.len() >= ANSWERS, "{}", log.len());
+        listening.await.expect("the socket is read to its end");
+        let received = received.lock().expect("no panic");
+        assert_eq!(received.len(), count);
         // The beginning of a long log is missing.
-        let received: Vec<_> = received.iter().map(|(kind, event)| (lower(kind), lower(event))).collect();
-        let log: Vec<_> =
-            log.drain(..).map(|(kind, event)| (kind.to_lowercase(), event.to_lowercase())).collect();
-        assert!(received.len() >= log.len(), "{} of {} were received", received.len(), log.len());
-        assert_eq!(received[received.len() - log.len()..], log);
+        assert_eq!(received[count - log.len()..], log);
     })
     .await;
+}
+
+/// The number of a session's changes, and the last of them, oldest first.
+async fn log_of(world: &World, key: &str) -> (usize, Vec<(String, String)>) {
+    let store = world.open_store().await;
+    let key = key.to_owned();
+    let log = store.read(async move |tx: &mut Tx| {
+        let sql =
+            "SELECT version, kind, event_type FROM session_changes WHERE session_key = $1 ORDER BY version";
+        let rows = tx.query(sql, store::params![&key]).await?;
+        rows.iter()
+            .map(|row| Ok((row.get::<i64>(0)?, row.get::<String>(1)?, row.get::<String>(2)?)))
+            .collect()
+    });
+    let log: Result<Vec<_>, store::StoreError> = log.await;
+    store.close().await;
+    let log = log.expect("the log is there");
+    let count = log.last().map_or(0, |(version, ..)| usize::try_from(*version).expect("a count"));
+    (count, log.into_iter().map(|(_, kind, event)| (kind.to_lowercase(), event.to_lowercase())).collect())
 }
 
 fn lower(text: &Value) -> String {
