@@ -146,9 +146,9 @@ impl Receiver {
     }
 
     /// Moves to a new connection without a gap. First the new one is subscribed to everything. The probe that
-    /// follows arrives at the old server after these subscriptions, and after every message that was
-    /// published at the new server before them. When the old connection has delivered all of that, the new one
-    /// takes its place. Messages that came over both are recognized by their numbers.
+    /// follows arrives at the old server after these subscriptions, and after every earlier message that was
+    /// published at the new server. When the old connection has delivered all of that, the new one takes its
+    /// place. Messages that came over both are recognized by their numbers.
     async fn move_to(
         &mut self,
         old: &mut Connection,
