@@ -53,6 +53,11 @@ pub enum ConnectionError {
     /// The server has announced that it stops.
     #[error("the server is stopping")]
     Leaving,
+    /// The move from a server that stops took too long.
+    #[error(
+        "the next server and the one that stops forward no messages to each other: form a cluster of them"
+    )]
+    Apart,
     /// A deadline passed.
     #[error("no answer")]
     Silent,

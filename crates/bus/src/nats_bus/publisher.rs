@@ -176,7 +176,7 @@ impl Publisher {
                 new = arrival(&mut successor) => {
                     successor = None;
                     let moving = tokio::time::timeout(MOVES_WITHIN, self.move_to(connection, new));
-                    *connection = moving.await.unwrap_or(Err(ConnectionError::Silent))?;
+                    *connection = moving.await.unwrap_or(Err(ConnectionError::Apart))?;
                     // What the old server has not confirmed is sent again under its numbers.
                     self.start_connection(connection);
                 }

@@ -136,7 +136,7 @@ impl Receiver {
                 new = arrival(&mut successor) => {
                     successor = None;
                     let moving = tokio::time::timeout(MOVES_WITHIN, self.move_to(connection, new));
-                    *connection = moving.await.unwrap_or(Err(ConnectionError::Silent))?;
+                    *connection = moving.await.unwrap_or(Err(ConnectionError::Apart))?;
                 }
             }
             if self.subscriber.is_closed() {

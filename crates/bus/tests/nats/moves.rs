@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
 
-use bus::Bus;
 use bus::testing::NatsServer;
+use bus::{Bus, NatsBus};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
-use super::{PATIENCE, channel, connect, donation, is_up, next, ready};
+use super::{PATIENCE, channel, connect, donation, is_up, next, options, ready};
 
 /// How many messages are published after the move.
 const AFTER: usize = 20;
@@ -117,4 +117,20 @@ async fn a_server_that_is_about_to_stop_is_left_before_and_nothing_is_missed() {
         let stats = bus.stats();
         assert_eq!((stats.disconnects, stats.lost, stats.malformed), (0, 0, 0));
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_move_between_servers_that_are_no_cluster_is_a_gap() {
+    let (first, second) = (NatsServer::start().await, NatsServer::start().await);
+    let url = format!("{},{}", first.url(), second.address());
+    let bus = NatsBus::connect(options(&url, "one")).await.expect("the first server answers");
+    let mut subscriber = bus.subscribe();
+    let interest = bus.interest(&channel("c"));
+    ready(&interest).await;
+    first.retire().await;
+    assert_eq!(next(&mut subscriber).await, "gap");
+    has_clients(&second, 2).await;
+    assert!(bus.publish(donation("c", "after")).await.is_empty());
+    assert_eq!(next(&mut subscriber).await, "c after");
+    assert_eq!(bus.stats().disconnects, 2);
 }
