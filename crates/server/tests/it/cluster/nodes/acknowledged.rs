@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::process::Stdio;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
 use bus::testing::NatsServer;
@@ -20,8 +20,10 @@ use super::kills::{listen, name, stored};
 use super::outbox::count;
 use crate::cli::process::{listening_address, stagedoor};
 
-/// Time of load before, between and after the kills.
+/// Shortest time of load before, between and after the kills.
 const LOAD: Duration = Duration::from_millis(700);
+/// Minimum number of answers to chat messages, and to minutes, in each of these times.
+const ANSWERS: usize = 2;
 /// The channel of the messages, follows and watching.
 const BUSY: usize = 0;
 /// The channel of the subscriptions, which has no events, so its session stays open.
@@ -35,11 +37,24 @@ const KINDS: [&str; 2] = ["subscribed", "unsubscribed"];
 struct Calls {
     nodes: [SocketAddr; 2],
     is_enough: Arc<AtomicBool>,
+    /// The answers to [`chat`](Self::chat) and [`watch`](Self::watch), which have no end.
+    answered: Arc<[AtomicUsize; 2]>,
 }
 
 impl Calls {
     fn go_on(&self) -> bool {
         !self.is_enough.load(SeqCst)
+    }
+
+    /// Lets the callers go on for a while.
+    async fn load(&self) {
+        let before: Vec<_> = self.answered.iter().map(|answered| answered.load(SeqCst)).collect();
+        tokio::time::sleep(LOAD).await;
+        until("each caller gets answers", || async {
+            let mut pairs = self.answered.iter().zip(&before);
+            pairs.all(|(answered, before)| answered.load(SeqCst) >= before + ANSWERS)
+        })
+        .await;
     }
 
     /// Repeats a request, at one node after the other, until it is answered with 200. Gives the number of
@@ -76,6 +91,7 @@ impl Calls {
             let request = operator(Request::post(format!("/platform/v1/channels/{name}/chats")));
             self.until_answered(n, request.header("Idempotency-Key", &text).json(&body)).await;
             answered.insert(text);
+            self.answered[0].fetch_add(1, SeqCst);
         }
         answered
     }
@@ -103,6 +119,7 @@ impl Calls {
             let key = format!("minute {minutes}");
             self.until_answered(minutes as usize, request.header("Idempotency-Key", key).json(&body)).await;
             minutes += 1;
+            self.answered[1].fetch_add(1, SeqCst);
         }
         minutes
     }
@@ -196,22 +213,22 @@ async fn what_was_acknowledged_survives_the_kills_of_a_node_and_of_the_database_
     let changing = api.open_user_session(&tokens[QUIET]).await;
     let changing_key = changing.session_key().to_owned();
 
-    let calls = Calls { nodes: [survivor.address(), other], is_enough: Arc::default() };
+    let calls =
+        Calls { nodes: [survivor.address(), other], is_enough: Arc::default(), answered: Arc::default() };
     let chat = tokio::spawn(calls.clone().chat());
     let follow = tokio::spawn(calls.clone().follow(fans.clone()));
     let watch = tokio::spawn(calls.clone().watch(fans[0].clone()));
     let subscribe = tokio::spawn(calls.clone().subscribe(tokens[QUIET].clone(), changing));
-    tokio::time::sleep(LOAD).await;
+    calls.load().await;
     process.kill().await.expect("it is killed");
-    tokio::time::sleep(LOAD).await;
+    calls.load().await;
     postgres.stop("immediate").await;
     postgres.start(&[]);
-    tokio::time::sleep(LOAD).await;
+    calls.load().await;
     calls.is_enough.store(true, SeqCst);
 
     let (messages, followers) = (chat.await.expect("answers"), follow.await.expect("answers"));
     let (minutes, is_subscribed) = (watch.await.expect("answers"), subscribe.await.expect("answers"));
-    assert!(messages.len() > 5 && followers.len() > 5 && minutes > 5, "there was load");
     assert_eq!(stored(&store, BUSY).await, messages);
     let rows = "SELECT COUNT(*) FROM chat_messages";
     assert_eq!(count(&store, rows).await, Some(messages.len() as i64), "no message is there twice");

@@ -135,7 +135,7 @@ async fn a_database_that_crashes_while_nodes_publish_leaves_no_silent_gap() {
     }
     println!("{all} stored, {missed} of them missed in {closed} sessions that were closed");
     // Without any missed events or with too few events, the test would prove nothing.
-    assert!(missed > 0 && all > 10 * CRASHES, "{missed} of {all}");
+    assert!(missed > 0 && all > 3 * CRASHES, "{missed} of {all}");
     for (node, _) in nodes {
         node.stop().await;
     }

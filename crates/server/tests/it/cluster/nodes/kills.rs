@@ -180,7 +180,7 @@ async fn killed_publishers_leave_no_silent_gap() {
         println!("{all} stored, {missed} of them missed in {closed} sessions that were closed");
         assert_eq!(cluster_closed_for_gaps(&cluster).await, closed as u64);
         // Without any missed events or with too few events, the test would prove nothing.
-        assert!(missed > 0 && all > 10 * KILLS, "{missed} of {all}");
+        assert!(missed > 0 && all > 3 * KILLS, "{missed} of {all}");
         store.close().await;
     })
     .await;
