@@ -289,6 +289,11 @@ impl Objects {
         download(&mut self.client, &self.place.under(name), on_report, use_part).await
     }
 
+    /// Reads a small object; `None` if there is no such object.
+    pub async fn get(&mut self, name: &str) -> Result<Option<Vec<u8>>, BackupError> {
+        self.client.get(&self.place.under(name), 0).await
+    }
+
     /// Deletes an object, if it is there.
     pub async fn delete(&mut self, name: &str) -> Result<(), BackupError> {
         self.client.delete(&self.place.under(name)).await

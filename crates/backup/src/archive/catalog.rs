@@ -134,8 +134,9 @@ pub(super) async fn read_catalog(
     for (index, name) in bases {
         let Some(generation) = found.get_mut(index) else { continue };
         let file = format!("{FOLDER}/{}/bases/{name}/{BASE_FILE}", generation.name);
-        let base = Base::of(&place.get(&file).await?, &file)?;
-        generation.bases.push((name, base));
+        // An archiver may delete an old base meanwhile.
+        let Some(description) = place.get(&file).await? else { continue };
+        generation.bases.push((name, Base::of(&description, &file)?));
     }
     Ok(found)
 }

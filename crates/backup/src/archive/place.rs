@@ -106,22 +106,17 @@ impl OpenPlace {
         }
     }
 
-    /// Reads a small file.
-    pub async fn get(&mut self, name: &str) -> Result<Vec<u8>, BackupError> {
+    /// Reads a small file; `None` if there is no such file.
+    pub async fn get(&mut self, name: &str) -> Result<Option<Vec<u8>>, BackupError> {
         match self {
             Self::Folder(root) => {
                 let path = root.join(name);
-                std::fs::read(&path).map_err(|error| BackupError::file("cannot read", &path, &error))
+                match std::fs::read(&path) {
+                    Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+                    read => read.map(Some).map_err(|error| BackupError::file("cannot read", &path, &error)),
+                }
             }
-            Self::S3(objects) => {
-                let (mut content, mut silent) = (Vec::new(), |_: Phase, _: &str, _: u64| {});
-                let whole = objects.read(name, &mut silent, |part| {
-                    content.extend_from_slice(part);
-                    Ok(())
-                });
-                whole.await?;
-                Ok(content)
-            }
+            Self::S3(objects) => objects.get(name).await,
         }
     }
 

@@ -337,6 +337,16 @@ async fn a_place_that_is_away_stops_nothing_and_a_full_spool_begins_a_generation
 async fn old_bases_and_segments_are_deleted_and_the_last_days_can_be_reached() {
     let world = World::new();
     let running = world.start().await;
+    // The archive can be listed while old files are deleted.
+    let (place, is_enough) = (world.place(), Arc::new(AtomicBool::new(false)));
+    let listing = tokio::spawn({
+        let is_enough = is_enough.clone();
+        async move {
+            while !is_enough.load(Ordering::Relaxed) {
+                list_archive(&place).await.expect("a list");
+            }
+        }
+    });
     let mut days = Vec::new();
     for day in 1..=5 {
         world.bases(if day > 3 { 3 } else { day }).await;
@@ -359,6 +369,8 @@ async fn old_bases_and_segments_are_deleted_and_the_last_days_can_be_reached() {
         }
     };
     tokio::time::timeout(PATIENCE, wait).await.expect("old bases are deleted");
+    is_enough.store(true, Ordering::Relaxed);
+    listing.await.expect("every list is there");
     running.stop().await;
     let listed = world.listed().await;
     assert_eq!((listed.len(), listed[0].bases.len()), (1, 3), "{listed:?}");

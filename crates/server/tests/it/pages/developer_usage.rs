@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use domain::limits::DAY_MS;
 use serde_json::json;
-use testkit::{Application, Browser, Request, Response, Setup, World, both};
+use testkit::{Application, Browser, Request, Response, Setup, World, both, patiently};
 
 use super::developers::{HOSTILE, address, choose, register, status};
 use super::{assert_guarded, signed_in};
@@ -86,7 +86,15 @@ async fn requests_are_shown_by_scope_and_day_with_those_that_were_refused() {
         world.advance(Duration::from_secs(6));
         world.advance(Duration::from_millis(DAY_MS.unsigned_abs()));
         let mut browser = signed_in(&world, &developer).await;
-        let later = html(&mut browser, &format!("{path}?days=7&lang=ko")).await;
+        let later = patiently("the requests are written", async {
+            loop {
+                let page = html(&mut browser, &format!("{path}?days=7&lang=ko")).await;
+                if !page.contains("이 기간에는 요청이 없습니다.") {
+                    return page;
+                }
+            }
+        })
+        .await;
         assert!(row(&later, "유저 정보 조회").contains("요청 수\">3<"));
         world.me(&tokens.access).await.assert_refused(401, "INVALID_TOKEN");
         let expired = html(&mut browser, &path).await;
