@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use tokio::task::block_in_place;
 
-use crate::report::{OnReport, Phase};
+use crate::report::OnReport;
 use crate::s3::{Objects, PartedObject, Source};
 use crate::s3_client::{PART_BYTES, PARTS_MAX};
 use crate::{BackupError, S3Place, files};
