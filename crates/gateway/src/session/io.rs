@@ -412,11 +412,15 @@ impl Io {
     }
 
     /// Marks a request as in flight. A second request of its kind ends the session, as on the reference
-    /// server.
+    /// server. A post to a session that is over does nothing, so any number of them may be in flight.
     pub(super) fn begin_request(&mut self, kind: RequestKind) -> Result<(), Rejected> {
+        let is_over = self.is_over();
         let Some(polling) = self.link.polling() else { return Err(Rejected::NotPolling) };
-        if polling.end_reported && kind == RequestKind::Poll {
-            return Err(Rejected::NotPolling);
+        match kind {
+            RequestKind::Poll if polling.end_reported => return Err(Rejected::NotPolling),
+            // Some clients say goodbye twice at once: by themselves, and when a poll reports the end.
+            RequestKind::Post if is_over => return Ok(()),
+            RequestKind::Poll | RequestKind::Post => {}
         }
         if std::mem::replace(polling.in_flight(kind), true) {
             self.end(CloseReason::PollConflict);

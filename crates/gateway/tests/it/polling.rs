@@ -183,6 +183,22 @@ async fn a_second_poll_in_flight_ends_the_session() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn posts_at_once_are_answered_when_the_session_is_over() {
+    let world = World::new().await;
+    let (query, _) = open(&world, &world.client_url().await).await;
+    assert_eq!(world.address.post(&query, b"2:41").await.text(), "ok");
+    let mut half = world.address.connect().await;
+    let head = format!("POST {} HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\n", target(&query));
+    half.write(head.as_bytes()).await;
+    settle().await;
+    assert_eq!(world.address.post(&query, b"1:1").await.text(), "ok");
+    half.write(b"1:1").await;
+    assert_eq!(read_answer(&mut half).await.text(), "ok");
+    world.empty().await;
+    assert_eq!(world.close_reasons().await, ["client_goodbye"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_aborted_poll_ends_the_session() {
     let world = World::new().await;
     let (query, _) = open(&world, &world.client_url().await).await;

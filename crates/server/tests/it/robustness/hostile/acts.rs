@@ -159,7 +159,7 @@ async fn every_misbehaviour_ends_its_session_with_its_own_reason() {
             until_closed(&world, act.reason, before.closed(act.reason) + peers.len() as u64).await;
         }
         crowd.ping().await;
-        assert_eq!(crowd.alone(&world, || ()).await.queued_bytes, 0);
+        assert_eq!(crowd.alone(&world, 0).await.queued_bytes, 0);
         crowd.disperse().await;
     })
     .await;

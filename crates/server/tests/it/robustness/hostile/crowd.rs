@@ -72,9 +72,9 @@ impl Crowd {
         self.size as u64
     }
 
-    /// Waits until all other sessions have ended and their ends are counted, and repeats `meanwhile` until
-    /// then. Returns the counters.
-    pub async fn alone(&self, world: &World, mut meanwhile: impl FnMut()) -> Sockets {
+    /// Waits until all other sessions have ended and their ends are counted. Returns the counters. Between
+    /// two looks the clock advances by this time, unless 0, and each member pings.
+    pub async fn alone(&self, world: &World, seconds: u64) -> Sockets {
         patiently("only the crowd is left", async {
             loop {
                 let sockets = world.sockets().await;
@@ -82,8 +82,10 @@ impl Crowd {
                 if sockets.sessions == self.size() && sockets.opened == sockets.all_closed() + self.size() {
                     return sockets;
                 }
-                meanwhile();
-                tokio::task::yield_now().await;
+                match seconds {
+                    0 => tokio::task::yield_now().await,
+                    _ => self.live_through(world, seconds).await,
+                }
             }
         })
         .await

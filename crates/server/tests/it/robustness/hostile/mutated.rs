@@ -84,7 +84,7 @@ async fn ten_thousand_mutated_frames_end_sessions_with_named_reasons_only() {
             let status = post(world.address(), &query, "1:1").await.status;
             assert!(matches!(status, 200 | 400), "{status}");
         }
-        let sockets = crowd.alone(&world, || ()).await;
+        let sockets = crowd.alone(&world, 0).await;
         assert_eq!(sockets.closed("internal_error"), 0, "{sockets:?}");
         assert!(
             sockets.closed("protocol_error") > 20 && sockets.closed("client_goodbye") > 20,

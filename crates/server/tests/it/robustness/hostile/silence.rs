@@ -1,7 +1,6 @@
 //! Peers that disappear at each step, by closing, resetting or silence; and peers that never read.
 
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use serde_json::json;
 use testkit::{Connection, Request, Setup, World, both, handshake, patiently, text};
@@ -130,7 +129,7 @@ async fn peers_that_disappear_at_any_step_free_all_resources() {
         }
         // Longer than the longest silence of a session: ping interval, timeout, and the shard's check.
         crowd.live_through(&world, 25 + 60 + 5).await;
-        let sockets = crowd.alone(&world, || world.advance(Duration::from_millis(100))).await;
+        let sockets = crowd.alone(&world, 1).await;
         let named = ["transport_closed", "ping_timeout", "connect_timeout"];
         assert_eq!(sockets.all_closed(), named.iter().map(|reason| sockets.closed(reason)).sum::<u64>());
         assert!(named.iter().all(|reason| sockets.closed(reason) > 0), "{sockets:?}");
