@@ -5,13 +5,14 @@ use std::path::Path;
 use domain::Timestamp;
 use store::Target;
 use store::transfer::{Snapshot, check_file};
+use temporary_folder::TemporaryFolder;
 
 use crate::inspect::inspect_snapshot;
 use crate::manifest::compare;
 use crate::report::{OnReport, Phase};
 use crate::restore::{copy_checked, migrate_file};
 use crate::take::sums;
-use crate::{Backup, BackupError, DATA_FILE};
+use crate::{Backup, BackupError, DATA_FILE, WORK_PREFIX};
 
 /// What a drill has shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,7 +36,7 @@ pub async fn drill(
     on_report: OnReport<'_>,
 ) -> Result<Drill, BackupError> {
     let parent = folder.map_or_else(std::env::temp_dir, Path::to_owned);
-    let work = tempfile::tempdir_in(&parent)
+    let work = TemporaryFolder::create_in(&parent, WORK_PREFIX)
         .map_err(|error| BackupError::file("cannot make a folder in", &parent, &error))?;
     let path = work.path().join(DATA_FILE);
     tokio::task::block_in_place(|| copy_checked(backup, &path, on_report))?;

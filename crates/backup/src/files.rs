@@ -137,17 +137,14 @@ pub(crate) fn hex(hash: Sha256) -> String {
 /// could then not open.
 pub(crate) fn check_owner(path: &Path) -> Result<(), BackupError> {
     let file = std::fs::metadata(path).map_err(|error| BackupError::file("cannot open", path, &error))?;
-    // A folder that this process makes belongs to the user of the process.
-    let own = tempfile::tempdir().and_then(|folder| std::fs::metadata(folder.path()));
-    let own =
-        own.map_err(|error| BackupError::file("cannot make a folder in", &std::env::temp_dir(), &error))?;
-    if file.uid() == own.uid() {
+    let own = rustix::process::geteuid().as_raw();
+    if file.uid() == own {
         return Ok(());
     }
     Err(BackupError::Refused(format!(
         "{} belongs to the user {}, and this command runs as {}: run it as the user of the service",
         path.display(),
         file.uid(),
-        own.uid()
+        own
     )))
 }

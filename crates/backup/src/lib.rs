@@ -53,3 +53,7 @@ pub use take::{Taken, take};
 
 /// The data file of a backup, and of a store that `stagedoor serve --data` uses.
 pub const DATA_FILE: &str = "stagedoor.db";
+
+/// The beginning of the names of the temporary folders in which a backup is made, fetched or tried. A later
+/// call with the same parent deletes those of killed processes.
+pub const WORK_PREFIX: &str = "stagedoor-backup-";

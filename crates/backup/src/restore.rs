@@ -4,12 +4,13 @@ use std::path::Path;
 
 use store::transfer::{Restart, Snapshot, copy_to_postgres};
 use store::{DatabaseUrl, Options, Store, Target};
+use temporary_folder::TemporaryFolder;
 
 use crate::manifest::{Manifest, compare};
 use crate::new_file::NewDataFile;
 use crate::report::{OnReport, forward};
 use crate::take::sums;
-use crate::{Backup, BackupError, DATA_FILE, files};
+use crate::{Backup, BackupError, DATA_FILE, WORK_PREFIX, files};
 
 /// A store that was restored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,7 +67,7 @@ async fn restore_rows(
     on_report: OnReport<'_>,
 ) -> Result<(), BackupError> {
     // The backup is never opened itself: opening a file can change files beside it.
-    let work = tempfile::tempdir()
+    let work = TemporaryFolder::create(WORK_PREFIX)
         .map_err(|error| BackupError::file("cannot make a folder in", &std::env::temp_dir(), &error))?;
     let path = work.path().join(DATA_FILE);
     tokio::task::block_in_place(|| copy_checked(backup, &path, on_report))?;

@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use http::Method;
 use serde::Deserialize;
+use temporary_folder::TemporaryFolder;
 use tokio::net::TcpListener;
 use tokio::process::{Child, Command};
 use tokio::task::JoinSet;
@@ -67,7 +68,7 @@ struct Road {
 /// [`CommandFailure`]: the command was not started, or its exit code is not 0.
 pub async fn run(options: &RunOptions) -> Result<(), CommandFailure> {
     let mut signals = Signals::listen()?;
-    let folder = tempfile::Builder::new().prefix("stagedoor-run-").tempdir();
+    let folder = TemporaryFolder::create("stagedoor-run-");
     let folder = folder.map_err(|error| format!("failed to create a temporary folder: {error}"))?;
     let (own, target) = match existing(options).await? {
         Some(target) => (None, target),

@@ -117,11 +117,18 @@ impl fmt::Display for Address {
         if self.login != Login::Anonymous {
             f.write_str("…@")?;
         }
-        for (at, Server { host, port }) in self.servers.iter().enumerate() {
+        for (at, server) in self.servers.iter().enumerate() {
             f.write_str(if at == 0 { "" } else { "," })?;
-            if host.contains(':') { write!(f, "[{host}]:{port}") } else { write!(f, "{host}:{port}") }?;
+            server.fmt(f)?;
         }
         Ok(())
+    }
+}
+
+impl fmt::Display for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { host, port } = self;
+        if host.contains(':') { write!(f, "[{host}]:{port}") } else { write!(f, "{host}:{port}") }
     }
 }
 

@@ -47,9 +47,10 @@ use domain::outbound::Reach;
 use sandbox::MAIN_WORLD;
 use service::webhooks::WebhookSettings;
 use service::{AccountSettings, PasswordCost};
+use temporary_folder::TemporaryFolder;
 
 use crate::config::{Settings, StoreSettings};
-use crate::dev::{Opening, TemporaryFolder, WorldOptions};
+use crate::dev::{Opening, WorldOptions};
 use crate::hosts::Hosts;
 use crate::tls::TlsOptions;
 use common::{NETWORKING, check_base};
@@ -193,6 +194,8 @@ pub enum Command {
     Manual(ManualOptions),
 }
 
+/// The beginning of the names of the folders in which sandboxes keep their worlds.
+const WORLDS_PREFIX: &str = "stagedoor-world-";
 /// The heading of the options of a sandbox, in the help.
 const SANDBOX: &str = "Sandbox";
 
@@ -283,7 +286,7 @@ impl DevOptions {
     /// # Errors
     /// A sentence for the developer.
     pub fn opening(&self) -> Result<Opening, String> {
-        let root = TemporaryFolder::create()
+        let root = TemporaryFolder::create(WORLDS_PREFIX)
             .map_err(|error| format!("failed to create a temporary folder: {error}"))?;
         let folder = make_folder(self.data.as_deref().unwrap_or(&root.path().join(MAIN_WORLD)))?;
         let store = self.common.store(&folder)?;

@@ -7,6 +7,7 @@ use domain::Timestamp;
 use store::Target;
 use store::log_archive::{SegmentHead, SegmentName, apply_segment};
 use store::transfer::{Snapshot, check_file};
+use temporary_folder::TemporaryFolder;
 
 use super::catalog::{Base, FOLDER, Plan, plan, reaches, read_catalog};
 use super::place::{ArchivePlace, OpenPlace};
@@ -15,7 +16,7 @@ use crate::new_file::NewDataFile;
 use crate::report::{OnReport, Phase};
 use crate::restore::migrate_file;
 use crate::take::sums;
-use crate::{BackupError, DATA_FILE, files};
+use crate::{BackupError, DATA_FILE, WORK_PREFIX, files};
 
 /// A data file that was built.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -103,7 +104,7 @@ pub async fn drill_archive(
     on_report: OnReport<'_>,
 ) -> Result<ArchiveDrill, BackupError> {
     let parent = folder.map_or_else(std::env::temp_dir, Path::to_owned);
-    let work = tempfile::tempdir_in(&parent)
+    let work = TemporaryFolder::create_in(&parent, WORK_PREFIX)
         .map_err(|error| BackupError::file("cannot make a folder in", &parent, &error))?;
     let path = work.path().join(DATA_FILE);
     let restored = restore_archive(place, at, &path, on_report).await?;

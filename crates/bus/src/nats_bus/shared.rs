@@ -117,7 +117,8 @@ impl Shared {
                     *reason = Some(ConnectionError::Leaving.to_string());
                 }
                 Ok(connection) => {
-                    tracing::info!(%address, connection = which, tries, "connected to the bus");
+                    let server = connection.server();
+                    tracing::info!(%address, %server, connection = which, tries, "connected to the bus");
                     return connection;
                 }
                 Err(error) => {

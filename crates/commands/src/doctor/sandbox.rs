@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+use temporary_folder::TemporaryFolder;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
@@ -22,7 +23,7 @@ const LOG_LINES: usize = 5;
 /// A running sandbox. It ends when this value is dropped.
 pub struct OwnSandbox {
     child: Child,
-    folder: tempfile::TempDir,
+    folder: TemporaryFolder,
     arguments: Vec<String>,
     /// What `stagedoor dev --json` printed.
     pub world: Value,
@@ -38,7 +39,7 @@ impl OwnSandbox {
         if fast_pings {
             arguments.extend(FAST_PINGS.map(str::to_owned));
         }
-        let folder = tempfile::Builder::new().prefix("stagedoor-doctor-").tempdir();
+        let folder = TemporaryFolder::create("stagedoor-doctor-");
         let folder = folder.map_err(|error| format!("failed to create a temporary folder: {error}"))?;
         let (child, world) = launch(&folder, &arguments, "127.0.0.1:0").await?;
         Ok(Self { child, folder, arguments, world })
@@ -83,7 +84,7 @@ impl OwnSandbox {
 
 /// Starts the program, and reads the first line that it prints.
 async fn launch(
-    folder: &tempfile::TempDir,
+    folder: &TemporaryFolder,
     arguments: &[String],
     listen: &str,
 ) -> Result<(Child, Value), CommandFailure> {

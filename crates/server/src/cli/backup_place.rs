@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use backup::archive::ArchivePlace;
-use backup::{Backup, BackupError, OnReport, S3_SCHEME, S3Access, S3Place};
+use backup::{Backup, BackupError, OnReport, S3_SCHEME, S3Access, S3Place, WORK_PREFIX};
 use clap::Args;
 use commands::secret;
-use tempfile::TempDir;
+use temporary_folder::TemporaryFolder;
 
 /// How an object store is reached.
 #[derive(Debug, Args)]
@@ -75,9 +75,9 @@ impl S3Options {
     }
 
     /// A folder for a backup on its way, deleted with the value.
-    pub fn temporary_folder(&self) -> Result<TempDir, BackupError> {
+    pub fn temporary_folder(&self) -> Result<TemporaryFolder, BackupError> {
         let parent = self.work.clone().unwrap_or_else(std::env::temp_dir);
-        tempfile::tempdir_in(&parent).map_err(|error| {
+        TemporaryFolder::create_in(&parent, WORK_PREFIX).map_err(|error| {
             BackupError::File(format!("cannot make a folder in {}: {error}", parent.display()))
         })
     }
@@ -88,7 +88,7 @@ pub(super) struct FoundBackup {
     pub backup: Backup,
     pub address: String,
     /// Holds a backup of an object store, and is deleted with the value.
-    _copy: Option<TempDir>,
+    _copy: Option<TemporaryFolder>,
 }
 
 impl BackupPlace {

@@ -6,7 +6,6 @@ mod hosted;
 mod notes;
 mod program;
 mod snapshot;
-mod temporary;
 mod tls_entry;
 mod world;
 mod worlds;
@@ -17,11 +16,11 @@ use std::sync::Arc;
 use domain::Timestamp;
 use domain::secret::OperatorKey;
 use sandbox::WorldFile;
+use temporary_folder::TemporaryFolder;
 
 use crate::Settings;
 use creation::{Creation, CreationError};
 
-pub use temporary::TemporaryFolder;
 pub use world::{Start, World};
 pub use worlds::{WORLDS_MAX, Worlds};
 

@@ -15,6 +15,7 @@ use sandbox::{
 use serde_json::Value;
 use service::Entropy;
 use store::{Options, Store, Target};
+use temporary_folder::TemporaryFolder;
 use tokio::sync::{OnceCell, Semaphore};
 
 use super::archive;
@@ -22,7 +23,6 @@ use super::creation::{Creation, CreationError};
 use super::hosted::{Hosted, Running};
 use super::notes::{self, Notes};
 use super::snapshot::Snapshot;
-use super::temporary::TemporaryFolder;
 use super::world::World;
 use crate::{Footprint, Node, Settings, StoreSettings};
 

@@ -8,6 +8,7 @@ use serde_json::Value;
 use store::testing::postgres;
 use store::{Options, Store, StoreError, Target, Tx};
 use tempfile::TempDir;
+use testkit::patiently;
 use tokio::process::Command;
 
 use super::process::{run, stagedoor};
@@ -106,6 +107,35 @@ async fn a_backup_that_was_killed_is_never_taken_as_whole_and_the_next_one_is() 
     let restored = run(stagedoor(&["restore", text(&backups), "--data", text(&place)])).await;
     assert!(restored.status.success(), "{}", restored.stderr);
     assert_eq!(messages_in(Target::Sqlite { path: place.join("stagedoor.db") }).await, MESSAGES);
+}
+
+/// Whether a temporary folder of a drill is within this one.
+fn is_used(work: &Path) -> bool {
+    let mut names =
+        std::fs::read_dir(work).expect("the folder").map(|entry| entry.expect("a name").file_name());
+    names.any(|name| name.to_string_lossy().starts_with(backup::WORK_PREFIX))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_folder_of_a_killed_drill_is_deleted_by_the_next_one() {
+    let folder = TempDir::new().expect("a folder");
+    let (data, backups) = (filled(&folder).await, folder.path().join("backups"));
+    let taken = run(stagedoor(&["backup", "--data", text(&data), "--to", text(&backups)])).await;
+    assert!(taken.status.success(), "{}", taken.stderr);
+    let work = folder.path().join("work");
+    std::fs::create_dir(&work).expect("a folder");
+    let drill = || stagedoor(&["restore", text(&backups), "--drill", "--work", text(&work)]);
+    patiently("a drill is killed in the middle", async {
+        let mut time = Duration::ZERO;
+        while !is_used(&work) {
+            time += Duration::from_millis(20);
+            killed_after(drill(), time).await;
+        }
+    })
+    .await;
+    let last = run(drill()).await;
+    assert!(last.status.success(), "{}", last.stderr);
+    assert!(!is_used(&work), "the folder of the killed drill is left");
 }
 
 #[tokio::test(flavor = "multi_thread")]

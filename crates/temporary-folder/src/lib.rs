@@ -1,11 +1,12 @@
-//! Temporary folders. A process that was killed leaves its folder behind, and a later start removes it.
+//! Temporary folders. A process that was killed leaves its folder behind, and a later call for the same
+//! purpose deletes it.
 
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The beginning of the names.
-const PREFIX: &str = "stagedoor-world-";
+/// The beginning of the name of a folder that is not locked yet.
+const NEW: &str = ".stagedoor-new-";
 /// A file in the folder, locked as long as the process lives.
 const LOCK: &str = "lock";
 
@@ -17,20 +18,28 @@ pub struct TemporaryFolder {
 }
 
 impl TemporaryFolder {
-    /// A new folder for this user alone. Folders of processes that have ended are deleted.
+    /// A new folder in the system's folder for temporary files; see [`create_in`](Self::create_in).
     ///
     /// # Errors
     /// The folder for temporary files cannot be written.
-    pub fn create() -> io::Result<Self> {
-        let parent = std::env::temp_dir();
-        sweep(&parent);
+    pub fn create(prefix: &str) -> io::Result<Self> {
+        Self::create_in(&std::env::temp_dir(), prefix)
+    }
+
+    /// A new folder in `parent`, for this user alone. Its name begins with `prefix`, which names the purpose.
+    /// Folders of the same purpose whose processes have ended are deleted.
+    ///
+    /// # Errors
+    /// The parent cannot be written.
+    pub fn create_in(parent: &Path, prefix: &str) -> io::Result<Self> {
+        sweep(parent, prefix);
         // The folder gets its name when it is locked, so that no other process takes it for a left one.
-        let made = tempfile::Builder::new().prefix(".stagedoor-new-").tempdir_in(&parent)?;
+        let made = tempfile::Builder::new().prefix(NEW).tempdir_in(parent)?;
         let lock = File::create(made.path().join(LOCK))?;
         lock.try_lock().map_err(io::Error::other)?;
         let made = made.keep();
         let name = made.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let path = parent.join(format!("{PREFIX}{}", name.trim_start_matches(".stagedoor-new-")));
+        let path = parent.join(format!("{prefix}{}", name.trim_start_matches(NEW)));
         fs::rename(&made, &path).inspect_err(|_| drop(fs::remove_dir_all(&made)))?;
         Ok(Self { path, _lock: lock })
     }
@@ -50,10 +59,10 @@ impl Drop for TemporaryFolder {
 }
 
 /// Deletes the folders of processes that have ended. Those of other users cannot be locked or deleted.
-fn sweep(parent: &Path) {
+fn sweep(parent: &Path, prefix: &str) {
     let Ok(entries) = fs::read_dir(parent) else { return };
     for folder in entries.filter_map(Result::ok) {
-        if !folder.file_name().to_string_lossy().starts_with(PREFIX) {
+        if !folder.file_name().to_string_lossy().starts_with(prefix) {
             continue;
         }
         let lock = fs::OpenOptions::new().write(true).open(folder.path().join(LOCK));
@@ -79,14 +88,14 @@ mod tests {
         let (used, used_path) = folder("stagedoor-world-used");
         used.try_lock().expect("a lock");
         let (_, left_path) = folder("stagedoor-world-left");
-        let (_, foreign_path) = folder("other");
-        sweep(parent.path());
-        assert!(used_path.exists() && foreign_path.exists() && !left_path.exists());
+        let (_, other_path) = folder("stagedoor-other-left");
+        sweep(parent.path(), "stagedoor-world-");
+        assert!(used_path.exists() && other_path.exists() && !left_path.exists());
     }
 
     #[test]
     fn a_folder_ends_with_its_value() {
-        let folder = TemporaryFolder::create().expect("a folder");
+        let folder = TemporaryFolder::create("stagedoor-test-").expect("a folder");
         let path = folder.path().to_owned();
         assert!(path.join(LOCK).exists());
         drop(folder);
