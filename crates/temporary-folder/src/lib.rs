@@ -3,6 +3,7 @@
 
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// The beginning of the name of a folder that is not locked yet.
@@ -32,11 +33,11 @@ impl TemporaryFolder {
     /// # Errors
     /// The parent cannot be written.
     pub fn create_in(parent: &Path, prefix: &str) -> io::Result<Self> {
-        sweep(parent, prefix);
         // The folder gets its name when it is locked, so that no other process takes it for a left one.
         let made = tempfile::Builder::new().prefix(NEW).tempdir_in(parent)?;
         let lock = File::create(made.path().join(LOCK))?;
         lock.try_lock().map_err(io::Error::other)?;
+        sweep(parent, prefix, fs::metadata(made.path())?.uid());
         let made = made.keep();
         let name = made.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let path = parent.join(format!("{prefix}{}", name.trim_start_matches(NEW)));
@@ -58,11 +59,13 @@ impl Drop for TemporaryFolder {
     }
 }
 
-/// Deletes the folders of processes that have ended. Those of other users cannot be locked or deleted.
-fn sweep(parent: &Path, prefix: &str) {
+/// Deletes the user's folders whose processes have ended. A folder of another user could hold a lock that
+/// never opens, such as a pipe.
+fn sweep(parent: &Path, prefix: &str, user: u32) {
     let Ok(entries) = fs::read_dir(parent) else { return };
     for folder in entries.filter_map(Result::ok) {
-        if !folder.file_name().to_string_lossy().starts_with(prefix) {
+        let is_own = || folder.metadata().is_ok_and(|found| found.is_dir() && found.uid() == user);
+        if !folder.file_name().to_string_lossy().starts_with(prefix) || !is_own() {
             continue;
         }
         let lock = fs::OpenOptions::new().write(true).open(folder.path().join(LOCK));
@@ -89,7 +92,10 @@ mod tests {
         used.try_lock().expect("a lock");
         let (_, left_path) = folder("stagedoor-world-left");
         let (_, other_path) = folder("stagedoor-other-left");
-        sweep(parent.path(), "stagedoor-world-");
+        let user = fs::metadata(parent.path()).expect("its owner").uid();
+        sweep(parent.path(), "stagedoor-world-", user + 1);
+        assert!(left_path.exists(), "the folder of another user");
+        sweep(parent.path(), "stagedoor-world-", user);
         assert!(used_path.exists() && other_path.exists() && !left_path.exists());
     }
 
