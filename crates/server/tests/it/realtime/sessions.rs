@@ -143,14 +143,13 @@ async fn an_event_reaches_every_subscribed_session_once_and_no_other() {
             }
         }
         // Each channel has an order of its own.
-        let mut streamers = Vec::new();
+        let mut received = Vec::new();
         for _ in 0..3 {
-            streamers.push(clients.event("CHAT").await["content"].clone());
+            received.push(clients.event("CHAT").await["content"].clone());
         }
-        let viewers_place =
-            streamers.iter().position(|content| content == "two").expect("the viewer's event");
-        streamers.remove(viewers_place);
-        assert_eq!(streamers, ["one", "three"]);
+        let place = received.iter().position(|content| content == "two").expect("the viewer's event");
+        received.remove(place);
+        assert_eq!(received, ["one", "three"]);
         // No unsubscribed event has come before this one.
         for (token, socket) in [(&tokens.access, &mut mine), (&viewers.access, &mut others)] {
             world.unsubscribe(token, "chat", socket.session_key()).await.content();
