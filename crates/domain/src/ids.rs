@@ -106,6 +106,8 @@ ids! {
     /// A message to a webhook, the same in each of its attempts: a UUID in lower case with hyphens, so it
     /// always has 36 characters.
     DeliveryId,
+    /// A store. Its backups and archives repeat the id, so that those of two stores are never mixed.
+    StoreId,
 }
 
 macro_rules! time_ordered {

@@ -81,7 +81,7 @@ pub mod webhook_secrets;
 pub use ids::{
     ApplicationSecretId, AuditEntryId, BatchId, BrowserSessionId, CampaignId, CategoryId, ChannelId, ClaimId,
     ClientId, DeliveryId, MessageId, MessageSeries, NodeId, OperatorKeyId, OrganizationId, ReviewRequestId,
-    RewardId, SessionKey, WebhookId, WebhookSecretId,
+    RewardId, SessionKey, StoreId, WebhookId, WebhookSecretId,
 };
 pub use invalid::{Invalid, Rule};
 pub use log_interval::LogInterval;

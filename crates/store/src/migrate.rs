@@ -152,7 +152,15 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "storage_parameters",
         sql: include_str!("../migrations/0044_storage_parameters.sql"),
     },
+    Migration {
+        version: 45,
+        name: "store_identity",
+        sql: include_str!("../migrations/0045_store_identity.sql"),
+    },
 ];
+
+/// The table of the applied migrations.
+pub(crate) const HISTORY: &str = "schema_migrations";
 
 /// The applied migrations. `applied_at` (epoch ms) is by the engine's clock, for operators alone.
 pub(crate) const CREATE_HISTORY: &str = "CREATE TABLE IF NOT EXISTS schema_migrations (

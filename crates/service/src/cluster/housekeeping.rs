@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use bus::Message;
-use domain::Timestamp;
 use domain::limits::{
     ENDED_TOKENS_KEPT_MS, LIVE_WALK_GRACE_MS, LIVE_WALK_MS, NODE_DEAD_AFTER_MS, REFRESH_TOKEN_LIFETIME_MS,
     SESSION_URLS_KEPT_MS, SLOW_MODE_MAX_MS,
 };
 use domain::retention::{Retained, Retention};
-use store::PartitionedTable;
+use domain::{StoreId, Timestamp};
 pub use store::queries::sweeps::SWEEP_ROWS_MAX;
 use store::queries::sweeps::Sweep;
+use store::{PartitionedTable, Tx};
 
 use crate::cluster::job_metrics::{Job, JobRuns};
 use crate::platform::idempotency::KEY_LIFETIME_MS;
@@ -71,6 +71,11 @@ impl Service {
             Ok(work.store_made_by().await?.unwrap_or_else(|| command.to_owned()))
         })
         .await
+    }
+
+    /// The id of the store, which its backups and archives repeat.
+    pub async fn store_id(&self) -> Result<StoreId, Error> {
+        self.read(async move |tx: &mut Tx| Ok(tx.store_identity().await?.store_id)).await
     }
 
     /// Writes the heartbeat of this node, declares nodes dead that were silent for 20 seconds, and ends

@@ -39,7 +39,7 @@ use domain::session::ChangeKind;
 use domain::{
     ApplicationSecretId, AuditEntryId, BatchId, BrowserSessionId, CampaignId, CategoryId, ChannelId, ClaimId,
     ClientId, DeliveryId, MessageId, NodeId, OperatorKeyId, OrganizationId, ReviewRequestId, RewardId,
-    ScopeSet, SessionKey, Timestamp, WebhookId, WebhookSecretId,
+    ScopeSet, SessionKey, StoreId, Timestamp, WebhookId, WebhookSecretId,
 };
 
 pub use channel::{
@@ -47,7 +47,7 @@ pub use channel::{
     stream_keys,
 };
 pub use chat::{chat_appends, chat_log, chat_settings, chats};
-pub use cluster::{due, expire, locks, nodes, overview, store_origin, sweeps};
+pub use cluster::{due, expire, locks, nodes, overview, store_identity, store_origin, sweeps};
 pub use developer::{
     application_offers, application_usage, organization_invitations, organization_members,
     owned_applications, review_requests,
@@ -104,6 +104,7 @@ text_values!(
     RewardId,
     SessionKey,
     SecretHash,
+    StoreId,
     WebhookId,
     WebhookSecretId
 );

@@ -39,7 +39,7 @@ pub(super) enum ColumnKind {
     Boolean,
 }
 
-const TABLES: &str = "SELECT name FROM sqlite_master
+pub(super) const TABLES: &str = "SELECT name FROM sqlite_master
     WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' AND name <> 'schema_migrations'
     ORDER BY name";
 
@@ -67,6 +67,12 @@ impl Catalog {
 
     pub(super) fn tables(&self) -> &[TableShape] {
         &self.tables
+    }
+
+    /// A table by its name.
+    pub(super) fn table(&self, name: &str) -> Result<&TableShape, StoreError> {
+        let table = self.tables.iter().find(|table| table.name == name);
+        table.ok_or(StoreError::Misuse("the schema has no such table"))
     }
 }
 

@@ -44,7 +44,7 @@ impl Connected {
 
     /// The applied migrations, none for a schema without their table.
     pub async fn history(&self) -> Result<Vec<Applied>, StoreError> {
-        if !self.has_table("schema_migrations").await? {
+        if !self.has_table(migrate::HISTORY).await? {
             return Ok(Vec::new());
         }
         let rows = self.client.query(migrate::READ_HISTORY, &[]).await.map_err(failed)?;

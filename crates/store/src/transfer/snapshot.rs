@@ -12,6 +12,7 @@ use super::sum::{Adder, TableSum};
 use super::{CHUNKS_WAITING, Chunks, OnProgress, Progress, Step, sqlite_source};
 use crate::migrate::{self, Applied, MIGRATIONS};
 use crate::queries::invariants::{Invariant, NAMED_MAX};
+use crate::queries::store_identity::StoreIdentity;
 use crate::{StoreError, Target, Value};
 
 /// All rows of a store at one moment. The service may run and write meanwhile. While the value lives, SQLite
@@ -99,8 +100,7 @@ impl Snapshot {
     /// # Errors
     /// The engine's.
     pub async fn nodes_seen_after(&self, ms: i64) -> Result<Vec<String>, StoreError> {
-        let tables = self.catalog.tables();
-        let Some(table) = tables.iter().find(|table| table.name == "nodes") else { return Ok(Vec::new()) };
+        let table = self.catalog.table("nodes")?;
         let mut chunks = self.select(table, table.select_all(), Vec::new());
         let (id, seen_at) = (table.position("node_id"), table.position("seen_at"));
         let mut nodes = Vec::new();
@@ -112,6 +112,23 @@ impl Snapshot {
             }
         }
         Ok(nodes)
+    }
+
+    /// What the store says of itself.
+    ///
+    /// # Errors
+    /// The engine's, and [`StoreError::NoRow`] if it says nothing.
+    pub async fn identity(&self) -> Result<StoreIdentity, StoreError> {
+        let table = self.catalog.table("store_identity")?;
+        let position = |name| table.position(name);
+        let mut chunks = self.select(table, table.select_all(), Vec::new());
+        let rows = chunks.recv().await.transpose()?.unwrap_or_default();
+        let row = rows.first().ok_or(StoreError::NoRow)?;
+        Ok(StoreIdentity {
+            store_id: row.get(position("store_id"))?,
+            key_test: row.get(position("key_test"))?,
+            former_key_test: row.get(position("former_key_test"))?,
+        })
     }
 
     pub(super) fn catalog(&self) -> &Catalog {

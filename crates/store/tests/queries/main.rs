@@ -35,6 +35,7 @@ mod seals;
 mod session_details;
 mod session_lists;
 mod sessions;
+mod store_identity;
 mod subscriptions;
 mod sweeps;
 mod time_partitions;

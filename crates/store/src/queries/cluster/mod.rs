@@ -5,5 +5,6 @@ pub mod expire;
 pub mod locks;
 pub mod nodes;
 pub mod overview;
+pub mod store_identity;
 pub mod store_origin;
 pub mod sweeps;
