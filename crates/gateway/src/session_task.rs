@@ -187,7 +187,7 @@ async fn finish(open: OpenSession, reason: CloseReason) {
     let close = async {
         match websocket {
             Some((stream, _)) if is_silent => keep_half_open(context, registry, stream).await,
-            websocket => send_close_frame(context, websocket, reason).await,
+            websocket => send_close_frame(context, websocket, session.revision(), reason).await,
         }
     };
     tokio::join!(
@@ -222,13 +222,16 @@ async fn forget(context: &Context, registry: &Registry, session: &Session) {
     registry.remove_sid(session.sid());
 }
 
-/// Sends the unwritten part of a frame, Engine.IO `1` unless the client ended the session, and the close
-/// frame. Some clients do not notice the end without the `1`: chzzkpy 2 reads the closed websocket again and
-/// again.
-async fn send_close_frame(context: &Context, websocket: Option<(TcpStream, Bytes)>, reason: CloseReason) {
+/// Sends the unwritten part of a frame, Engine.IO `1` if [`says_close`], and the close frame.
+async fn send_close_frame(
+    context: &Context,
+    websocket: Option<(TcpStream, Bytes)>,
+    revision: Revision,
+    reason: CloseReason,
+) {
     let Some((mut stream, unfinished)) = websocket else { return };
     let _socket = Counted::in_gauge(&context.counters.sockets_beside);
-    let packet = if reason.is_clean() { Bytes::new() } else { Frame::CLOSE.into_websocket() };
+    let packet = if says_close(revision, reason) { Frame::CLOSE.into_websocket() } else { Bytes::new() };
     let frame = websocket::close(reason.close_code(), reason.as_str());
     let mut bytes = unfinished.chain(packet).chain(frame);
     let written = tokio::select! {
@@ -238,6 +241,13 @@ async fn send_close_frame(context: &Context, websocket: Option<(TcpStream, Bytes
     if written.is_ok() {
         linger(context, stream).await;
     }
+}
+
+/// Whether the packet `1` precedes the close frame. Some clients of revision 3 do not notice the end without
+/// it: chzzkpy 2 reads the closed websocket again and again. Some clients of revision 4 notice the end too late
+/// with it: python-socketio 5 stops its reader at the `1`, and then waits a minute for its next packet.
+fn says_close(revision: Revision, reason: CloseReason) -> bool {
+    revision != Revision::V4 && !reason.is_clean()
 }
 
 /// Continues to read for a short time. Dropping a socket with unread bytes resets the connection, and the

@@ -17,6 +17,8 @@ pub struct WebSocket {
     pub connection: Connection,
     /// The latest frame was Engine.IO `1`.
     said_close: bool,
+    /// The client speaks revision 4.
+    is_revision_4: bool,
 }
 
 /// The request for a websocket with this query.
@@ -48,7 +50,8 @@ impl WebSocket {
         }
         let head = Head { status: answer.status, headers: answer.headers };
         check_handshake(&head).unwrap_or_else(|wrong| panic!("{wrong}: {head:?}"));
-        Ok(Self { connection, said_close: false })
+        let is_revision_4 = request.target().contains("EIO=4");
+        Ok(Self { connection, said_close: false, is_revision_4 })
     }
 
     /// Sends a packet.
@@ -121,10 +124,10 @@ impl WebSocket {
     ///
     /// # Panics
     /// When the connection ends without a close frame. When Engine.IO `1` does not come right before it,
-    /// unless the client said goodbye or the upgrade was not finished.
+    /// unless the client speaks revision 4 or said goodbye, or the upgrade was not finished.
     pub async fn closed(&mut self) -> (u16, String) {
         let (code, reason) = self.close_frame().await.expect("a close frame");
-        let is_due = reason != "client_goodbye" && reason != "upgrade_failed";
+        let is_due = !self.is_revision_4 && reason != "client_goodbye" && reason != "upgrade_failed";
         assert_eq!(self.said_close, is_due, "whether `1` comes before {reason}");
         (code, reason)
     }

@@ -189,6 +189,11 @@ impl Session {
         self.lock().io.detach(&self.context, reason)
     }
 
+    /// The protocol revision of the client.
+    pub(crate) fn revision(&self) -> Revision {
+        self.lock().revision()
+    }
+
     /// The transport of the session; `None` before its websocket is attached, and after its end. A polling
     /// session keeps its transport after its end.
     pub(crate) fn transport(&self) -> Option<Transport> {

@@ -67,6 +67,11 @@ impl State {
         Self { io, protocol }
     }
 
+    /// The protocol revision of the client.
+    pub(super) fn revision(&self) -> Revision {
+        self.protocol.revision()
+    }
+
     /// The time of the client's last sign of life.
     pub(super) fn last_heard(&self) -> Millis {
         self.protocol.last_heard()

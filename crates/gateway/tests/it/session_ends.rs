@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use socketio::CloseReason;
 use store::{StoreError, Tx};
+use testkit::{CLOSE, TEXT};
 
 use super::world::{World, eventually, put_application, settle};
 
@@ -22,6 +23,32 @@ async fn a_panic_in_one_session_ends_that_session_only() {
     eventually("its slot is free", async || world.connected().await == 1).await;
     other.ping().await;
     assert_eq!(world.close_reasons().await, ["internal_error"]);
+}
+
+/// The last frames of a session that the server ends, in each revision.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_packet_1_precedes_the_close_frame_only_in_revisions_2_and_3() {
+    let packet = || (TEXT, b"1".to_vec());
+    let close = || (CLOSE, b"\x03\xe9server_shutdown".to_vec());
+    for (revision, expected) in
+        [(2, vec![packet(), close()]), (3, vec![packet(), close()]), (4, vec![close()])]
+    {
+        let world = World::new().await;
+        let query = format!("auth={}&EIO={revision}&transport=websocket", world.client_url().await);
+        let mut client = world.address.websocket(&query).await.expect("it is let in");
+        client.packet().await;
+        if revision == 4 {
+            client.send("40").await;
+        }
+        while !client.packet().await.contains("SYSTEM") {}
+        let key = world.listed_key().await;
+        assert!(world.gateway.end_session(&key, CloseReason::ServerShutdown).await);
+        let mut last = Vec::new();
+        while let Some(frame) = client.frame().await {
+            last.push(frame);
+        }
+        assert_eq!(last, expected, "revision {revision}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
