@@ -16,20 +16,57 @@ const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// The program in a marker.
 const PROGRAM: &str = "stagedoor";
 
-/// A host and its address.
+/// Maximum length of a host name, in bytes.
+const NAME_BYTES_MAX: usize = 253;
+/// Maximum length of a part of a host name, in bytes.
+const LABEL_BYTES_MAX: usize = 63;
+
+/// A host and its address. The host is a name, whoever gave it: a line can hold no other line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostsLine {
-    /// The address.
-    pub address: IpAddr,
-    /// The name.
-    pub host: String,
+    address: IpAddr,
+    host: String,
 }
 
 impl HostsLine {
-    /// The lines of hosts that have one address.
-    pub fn all(hosts: &[String], address: IpAddr) -> Vec<Self> {
-        hosts.iter().map(|host| Self { address, host: host.clone() }).collect()
+    /// The line of a host.
+    ///
+    /// # Errors
+    /// A sentence: it is no host name.
+    pub fn new(host: &str, address: IpAddr) -> Result<Self, String> {
+        match is_host_name(host) {
+            true => Ok(Self { address, host: host.to_owned() }),
+            false => Err(format!("{host:?} is no host name")),
+        }
     }
+
+    /// The name.
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// The address.
+    pub fn address(&self) -> IpAddr {
+        self.address
+    }
+
+    /// The lines of hosts that have one address.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn all(hosts: &[String], address: IpAddr) -> Result<Vec<Self>, String> {
+        hosts.iter().map(|host| Self::new(host, address)).collect()
+    }
+}
+
+/// Whether a text is the name of a host, in ASCII.
+pub fn is_host_name(host: &str) -> bool {
+    let is_label = |label: &str| {
+        let edges = label.starts_with('-') || label.ends_with('-');
+        let plain = label.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
+        (1..=LABEL_BYTES_MAX).contains(&label.len()) && plain && !edges
+    };
+    host.len() <= NAME_BYTES_MAX && host.split('.').all(is_label)
 }
 
 impl std::fmt::Display for HostsLine {
@@ -182,11 +219,25 @@ mod tests {
     use super::*;
 
     fn lines() -> Vec<HostsLine> {
-        let line = |address: &str, host: &str| HostsLine {
-            address: address.parse().expect("an address"),
-            host: host.to_owned(),
+        let line = |address: &str, host: &str| {
+            HostsLine::new(host, address.parse().expect("an address")).expect("a host name")
         };
         vec![line("127.0.0.1", "api.example"), line("::1", "auth.example")]
+    }
+
+    #[test]
+    fn a_line_holds_one_host_name_and_nothing_else() {
+        let address = IpAddr::from([127, 0, 0, 1]);
+        for host in ["api.example", "API_1.example", "a"] {
+            assert_eq!(
+                HostsLine::new(host, address).map(|line| line.to_string()),
+                Ok(format!("127.0.0.1 {host}"))
+            );
+        }
+        for host in ["", "a b", "a\n203.0.113.66 bank.example", "a\tb", "#", "a..b", "-a", "한.example"] {
+            assert!(HostsLine::new(host, address).is_err(), "{host:?}");
+            assert!(HostsLine::all(&["ok.example".to_owned(), host.to_owned()], address).is_err());
+        }
     }
 
     #[test]

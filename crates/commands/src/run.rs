@@ -22,7 +22,7 @@ use tokio::process::{Child, Command};
 use tokio::task::JoinSet;
 
 use crate::failure::CommandFailure;
-use crate::hosts_file::{DEFAULT_PATH, HostsLine, WrittenHosts};
+use crate::hosts_file::{DEFAULT_PATH, HostsLine, WrittenHosts, is_host_name};
 use crate::target::Target;
 use crate::trust::{TrustFiles, default_folder};
 use forward::Destination;
@@ -116,6 +116,10 @@ async fn with_target(
     })?;
     let mut variables = settings(target).await?;
     let hosts: Vec<String> = tls.iter().flat_map(|tls| &tls.hosts).map(|fixed| fixed.host.clone()).collect();
+    if let Some(host) = hosts.iter().find(|host| !is_host_name(host)) {
+        let why = format!("the sandbox has a fixed host that is no host name: {host:?}");
+        return Err(CommandFailure::Failed(why));
+    }
     if let Some(tls) = &tls {
         variables.extend(trust_variables(folder, &tls.authority)?);
     }
@@ -261,7 +265,7 @@ async fn reserve(destination: &Destination) -> Result<(Ipv4Addr, JoinSet<()>), S
 }
 
 fn written(hosts: &[String], address: Ipv4Addr) -> Result<WrittenHosts, String> {
-    WrittenHosts::write(Path::new(DEFAULT_PATH), &HostsLine::all(hosts, address.into()))
+    WrittenHosts::write(Path::new(DEFAULT_PATH), &HostsLine::all(hosts, address.into())?)
 }
 
 /// Starts the command, and serves the sockets of its own network, if it has one.

@@ -502,7 +502,7 @@ fn service(
 /// The fixed hosts of a sandbox, by the address that it listens on; `None` without TLS.
 fn fixed_hosts(settings: &Settings, address: SocketAddr) -> Option<FixedHosts> {
     let tls = settings.tls.as_ref()?;
-    let lines = tls.lines.iter().map(|line| (line.host.clone(), line.address));
+    let lines = tls.lines.iter().map(|line| (line.host().to_owned(), line.address()));
     Some(FixedHosts::new(tls.authority.clone(), address.port(), lines))
 }
 

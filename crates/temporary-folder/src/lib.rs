@@ -3,11 +3,13 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// The beginning of the name of a folder that is not locked yet.
 const NEW: &str = ".stagedoor-new-";
+/// The mode of a folder, whatever the umask of the process is.
+const FOLDER_MODE: u32 = 0o700;
 /// A file in the folder, locked as long as the process lives.
 const LOCK: &str = "lock";
 
@@ -34,7 +36,8 @@ impl TemporaryFolder {
     /// The parent cannot be written.
     pub fn create_in(parent: &Path, prefix: &str) -> io::Result<Self> {
         // The folder gets its name when it is locked, so that no other process takes it for a left one.
-        let made = tempfile::Builder::new().prefix(NEW).tempdir_in(parent)?;
+        let for_user = fs::Permissions::from_mode(FOLDER_MODE);
+        let made = tempfile::Builder::new().prefix(NEW).permissions(for_user).tempdir_in(parent)?;
         let lock = File::create(made.path().join(LOCK))?;
         lock.try_lock().map_err(io::Error::other)?;
         sweep(parent, prefix, fs::metadata(made.path())?.uid());
@@ -104,6 +107,8 @@ mod tests {
         let folder = TemporaryFolder::create("stagedoor-test-").expect("a folder");
         let path = folder.path().to_owned();
         assert!(path.join(LOCK).exists());
+        let mode = fs::metadata(&path).expect("a folder").permissions().mode();
+        assert_eq!(mode & 0o777, FOLDER_MODE, "others read nothing in it");
         drop(folder);
         assert!(!path.exists());
     }

@@ -232,7 +232,8 @@ fn mounts(hosts: &[String], address: Ipv4Addr, folder: &Path) -> io::Result<Vec<
         io::Result::Ok(())
     };
     let content = fs::read(DEFAULT_PATH)?;
-    hide(DEFAULT_PATH, &with_lines(&content, std::process::id(), &HostsLine::all(hosts, address.into())))?;
+    let lines = HostsLine::all(hosts, address.into()).map_err(io::Error::other)?;
+    hide(DEFAULT_PATH, &with_lines(&content, std::process::id(), &lines))?;
     match fs::read_to_string(NAME_SERVICES) {
         Ok(text) => hide(NAME_SERVICES, with_files_first(&text).as_bytes())?,
         Err(error) if error.kind() == ErrorKind::NotFound => {}

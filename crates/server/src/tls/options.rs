@@ -18,10 +18,6 @@ use super::terminator::{PlainHttp, Terminator};
 const HEADING: &str = "TLS and fixed hosts";
 /// Maximum number of fixed hosts.
 const FIXED_HOSTS_MAX: usize = 64;
-/// Maximum length of a host name, in bytes.
-const NAME_BYTES_MAX: usize = 253;
-/// Maximum length of a part of a host name, in bytes.
-const LABEL_BYTES_MAX: usize = 63;
 
 /// The TLS of `stagedoor dev`
 #[derive(Debug, Args)]
@@ -108,13 +104,12 @@ impl TlsOptions {
         names.dedup();
         let terminator =
             Terminator::new(Arc::new(Certificates::new(authority, names, clock)?), PlainHttp::Served)?;
-        let lines = self.host.iter().map(|fixed| HostsLine {
-            address: fixed.address.unwrap_or_else(|| reached(listen)),
-            host: fixed.host.clone(),
-        });
+        let line =
+            |fixed: &FixedName| HostsLine::new(&fixed.host, fixed.address.unwrap_or_else(|| reached(listen)));
+        let lines = self.host.iter().map(line).collect::<Result<_, _>>()?;
         let trust = TrustFiles::write(&folder, &pem)
             .map_err(|error| format!("--tls-folder {}: {error}", folder.display()))?;
-        let (lines, write_hosts) = (lines.collect(), self.write_hosts);
+        let write_hosts = self.write_hosts;
         Ok(Some(TlsSettings { terminator, authority: pem, trust, lines, write_hosts }))
     }
 }
@@ -139,23 +134,13 @@ impl FromStr for FixedName {
         if host.parse::<IpAddr>().is_ok() {
             return Err("it must be a host name, not an address".to_owned());
         }
-        if !is_name(&host) {
+        if !hosts_file::is_host_name(&host) {
             return Err("it must be a host name, as in api.example, or with its address, as in \
                         api.example=127.0.0.1"
                 .to_owned());
         }
         Ok(Self { host, address })
     }
-}
-
-/// Whether a text is the name of a host, in ASCII.
-fn is_name(host: &str) -> bool {
-    let is_label = |label: &str| {
-        let edges = label.starts_with('-') || label.ends_with('-');
-        let plain = label.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
-        (1..=LABEL_BYTES_MAX).contains(&label.len()) && plain && !edges
-    };
-    host.len() <= NAME_BYTES_MAX && host.split('.').all(is_label)
 }
 
 #[cfg(test)]
