@@ -23,7 +23,8 @@ async function fromThePrintedLinkToTokens({ browser }) {
     const link = new URL(text.match(/Sign in +(\S+)/)[1]);
     const base = link.origin;
     const path = `${link.pathname}${link.search}`;
-    const { context, page, wrong } = await freshPage(browser, { base, path, locale: 'ko-KR', viewport: PHONE });
+    const key = text.match(/Operator key +(\S+)/)[1];
+    const { context, page, wrong } = await freshPage(browser, { base, key, path, locale: 'ko-KR', viewport: PHONE });
     await page.fill('input[name=login]', 'streamer-haneul');
     await page.fill('input[name=password]', text.match(/password (\S+)/)[1]);
     await page.press('input[name=password]', 'Enter');
@@ -44,7 +45,7 @@ async function fromThePrintedLinkToTokens({ browser }) {
     await page.getByText('복사함').waitFor();
     assert.deepEqual(wrong, []);
     await context.close();
-    await thePagesAreReadable(browser, base);
+    await thePagesAreReadable(browser, base, key);
   } finally {
     child.kill('SIGTERM');
     await once(child, 'close');
@@ -52,10 +53,10 @@ async function fromThePrintedLinkToTokens({ browser }) {
 }
 
 /** The other pages, in both languages and schemes. */
-async function thePagesAreReadable(browser, base) {
+async function thePagesAreReadable(browser, base, key) {
   const paths = ['/sandbox/catch', '/sandbox/catch?code=made-up&state=1', '/sandbox/catch?error=access_denied&state=1'];
   for (const [locale, colorScheme, viewport] of [['ko-KR', 'light', DESK], ['ko-KR', 'dark', PHONE], ['en-US', 'light', PHONE], ['en-US', 'dark', DESK]]) {
-    const { context, page, wrong } = await freshPage(browser, { base, path: paths[0], locale, colorScheme, viewport });
+    const { context, page, wrong } = await freshPage(browser, { base, key, path: paths[0], locale, colorScheme, viewport });
     for (const [number, path] of paths.entries()) {
       if (number > 0) await page.goto(`${base}${path}`);
       assert.equal(await page.getAttribute('html', 'lang'), locale.slice(0, 2));

@@ -18,7 +18,7 @@ const PICTURES = process.env.STAGEDOOR_PICTURES;
 const AXE = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
 
 /** A page of a new browser profile that records every forbidden action. It confirms what it is asked. */
-async function freshPage(browser, { base = BASE, path = '/', ...options } = {}) {
+async function freshPage(browser, { base = BASE, key = world.operatorKey, path = '/', ...options } = {}) {
   const context = await browser.newContext({ locale: 'en-US', ...options });
   const page = await context.newPage();
   page.setDefaultTimeout(10_000);
@@ -30,8 +30,14 @@ async function freshPage(browser, { base = BASE, path = '/', ...options } = {}) 
     const { protocol, origin } = new URL(request.url());
     if (!['data:', 'blob:'].includes(protocol) && origin !== base) wrong.push(`request: ${request.url()}`);
   });
-  await page.goto(`${base}${path}`);
+  await page.goto(await consoleLink({ base, key, to: path }));
   return { context, page, wrong };
+}
+
+/** An address that opens the console, or another page of the sandbox, once, and gives the browser the console's cookie. */
+async function consoleLink({ base = BASE, key = world.operatorKey, to = '/' } = {}) {
+  const { url } = await api('POST', 'console-link', undefined, { base, key });
+  return `${url}&to=${encodeURIComponent(to)}`;
 }
 
 async function api(method, path, body, { base = BASE, key = world.operatorKey } = {}) {
@@ -103,4 +109,4 @@ async function run(...words) {
   return { code, output };
 }
 
-module.exports = { BASE, DESK, PHONE, api, choose, findings, freshPage, listen, picture, run, stagedoor };
+module.exports = { BASE, DESK, PHONE, api, consoleLink, choose, findings, freshPage, listen, picture, run, stagedoor };

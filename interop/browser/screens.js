@@ -8,7 +8,7 @@ const { join, resolve } = require('node:path');
 const { suite } = require('../js/lib/tap.js');
 const w = require('../js/lib/world.js');
 const { launch } = require('./chromium.js');
-const { BASE, PHONE, api } = require('./console_rig.js');
+const { BASE, PHONE, api, consoleLink } = require('./console_rig.js');
 
 const { demo, streamer, viewer, world } = w;
 const FOLDER = resolve(process.env.STAGEDOOR_PICTURES ?? '../.cache/screens');
@@ -86,6 +86,7 @@ suite(async (step) => {
         const context = await browser.newContext({ locale, viewport, colorScheme });
         const page = await context.newPage();
         if (person) await signIn(page, person);
+        if (name === 'console') await page.goto(await consoleLink());
         const answer = await page.goto(address(own), { waitUntil: 'load' });
         assert.equal(answer.status(), 200, address(own));
         const picture = await page.screenshot({ animations: 'disabled' });

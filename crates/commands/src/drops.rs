@@ -5,12 +5,12 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use http::header::AUTHORIZATION;
-use http::{HeaderMap, HeaderValue, Method};
+use http::Method;
 use serde_json::{Value, json};
 
-use crate::client::{Failure, Server};
-use crate::secrets::secret;
+use crate::client::Failure;
+use crate::failure::CommandFailure;
+use crate::target::{Target, TargetOptions};
 
 /// The commands of `stagedoor drops`.
 #[derive(Debug, Subcommand)]
@@ -23,24 +23,11 @@ pub enum DropsCommand {
     Claim(ClaimOptions),
 }
 
-/// The address and the key of the platform API.
-#[derive(Debug, Args)]
-pub struct PlatformOptions {
-    /// The base URL of the platform API.
-    #[arg(long, value_name = "URL", env = "STAGEDOOR_SERVER", default_value = "http://127.0.0.1:8080")]
-    server: String,
-
-    /// The key of the platform API, which `stagedoor dev` prints. Better set by STAGEDOOR_OPERATOR_KEY or
-    /// STAGEDOOR_OPERATOR_KEY_FILE, which keep it out of the list of processes.
-    #[arg(long, value_name = "KEY", env = "STAGEDOOR_OPERATOR_KEY", hide_env_values = true)]
-    operator_key: Option<String>,
-}
-
 /// `stagedoor drops watch`
 #[derive(Debug, Args)]
 pub struct WatchOptions {
     #[command(flatten)]
-    platform: PlatformOptions,
+    target: TargetOptions,
 
     /// The watched channel. It must be on air.
     #[arg(long, value_name = "CHANNEL_ID")]
@@ -59,7 +46,7 @@ pub struct WatchOptions {
 #[derive(Debug, Args)]
 pub struct ClaimOptions {
     #[command(flatten)]
-    platform: PlatformOptions,
+    target: TargetOptions,
 
     /// The campaign.
     #[arg(long, value_name = "CAMPAIGN_ID")]
@@ -80,21 +67,21 @@ const WATCHING_MINUTES_MAX: i64 = domain::limits::WATCHING_MINUTES_MAX;
 ///
 /// # Errors
 /// A sentence for the developer, with the next step.
-pub async fn run(command: &DropsCommand) -> Result<String, String> {
+pub async fn run(command: &DropsCommand) -> Result<String, CommandFailure> {
     match command {
         DropsCommand::Watch(options) => watch(options).await,
         DropsCommand::Claim(options) => claim(options).await,
     }
 }
 
-async fn watch(options: &WatchOptions) -> Result<String, String> {
-    let WatchOptions { platform, channel, viewer, minutes } = options;
-    let platform = platform.open()?;
+async fn watch(options: &WatchOptions) -> Result<String, CommandFailure> {
+    let WatchOptions { target, channel, viewer, minutes } = options;
+    let platform = Platform::open(target).await?;
     let body = json!({ "channelId": channel, "viewerChannelId": viewer, "minutes": minutes });
     let reported = platform.call(Method::POST, "/platform/v1/drops/watching", Some(&body)).await?;
     let campaigns = reported["data"].as_array().map(Vec::as_slice).unwrap_or_default();
     if campaigns.is_empty() {
-        return Err(uncounted(channel, &reported));
+        return Err(uncounted(channel, &reported).into());
     }
     let mut out = format!("{viewer} watched {channel} for {minutes} min.\n");
     for campaign in campaigns {
@@ -143,10 +130,11 @@ fn write_progress(out: &mut String, campaign: &str, viewer: &str, progress: &Val
     Ok(())
 }
 
-async fn claim(options: &ClaimOptions) -> Result<String, String> {
-    let ClaimOptions { platform, campaign, reward, viewer } = options;
+async fn claim(options: &ClaimOptions) -> Result<String, CommandFailure> {
+    let ClaimOptions { target, campaign, reward, viewer } = options;
     let body = json!({ "campaignId": campaign, "rewardId": reward, "channelId": viewer });
-    let claim = platform.open()?.call(Method::POST, "/platform/v1/drops/claims", Some(&body)).await?;
+    let platform = Platform::open(target).await?;
+    let claim = platform.call(Method::POST, "/platform/v1/drops/claims", Some(&body)).await?;
     Ok(format!(
         "{viewer} claimed {reward} of {campaign}: claim {}, {}.\nIts publisher finds it with GET \
          /open/v1/drops/reward-claims.\n",
@@ -155,48 +143,26 @@ async fn claim(options: &ClaimOptions) -> Result<String, String> {
     ))
 }
 
-/// The platform API and its key.
-struct Platform {
-    server: Server,
-    key: HeaderValue,
-}
-
-impl PlatformOptions {
-    fn open(&self) -> Result<Platform, String> {
-        let key = secret("STAGEDOOR_OPERATOR_KEY", self.operator_key.as_deref())?.ok_or(
-            "the platform API needs its key: give STAGEDOOR_OPERATOR_KEY or \
-             STAGEDOOR_OPERATOR_KEY_FILE. `stagedoor dev` prints it",
-        )?;
-        let mut key = HeaderValue::from_str(&format!("Bearer {key}"))
-            .map_err(|_| "the operator key holds characters that no key has".to_owned())?;
-        key.set_sensitive(true);
-        Ok(Platform { server: Server::parse(&self.server)?, key })
-    }
-}
+/// The platform API.
+struct Platform(Target);
 
 impl Platform {
-    async fn call(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, String> {
-        let headers = HeaderMap::from_iter([(AUTHORIZATION, self.key.clone())]);
-        let answer = self.server.call(method, path, headers, body, Duration::ZERO).await;
-        answer.map_err(|failure| self.explained(&failure))
+    async fn open(options: &TargetOptions) -> Result<Self, CommandFailure> {
+        options.find_platform().await.map(Self)
     }
 
-    /// The failure and its remedy.
-    fn explained(&self, failure: &Failure) -> String {
-        let base = self.server.base();
-        let next = match failure {
-            Failure::Unreachable(_) => {
-                "start `stagedoor dev` in another terminal, or say with --server where it is".to_owned()
+    async fn call(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, CommandFailure> {
+        let answer = self.0.attempt(method, path, body, Duration::ZERO).await;
+        answer.map_err(|failure| match failure {
+            Failure::Refused { status: 404, ref message, .. } if message == "NOT_FOUND" => {
+                let base = self.0.server().base();
+                CommandFailure::Failed(format!(
+                    "{failure}\n{base} has no such thing: its platform API may be off, or listen elsewhere \
+                     (--platform-listen)"
+                ))
             }
-            Failure::Refused { status: 401, .. } => {
-                format!("the operator key is wrong for {base}: `stagedoor dev` prints it")
-            }
-            Failure::Refused { status: 404, .. } => format!(
-                "{base} has no such thing: its platform API may be off, or listen elsewhere (--platform-listen)"
-            ),
-            Failure::Refused { .. } => return failure.to_string(),
-        };
-        format!("{failure}\n{next}")
+            failure => self.0.explained(failure),
+        })
     }
 }
 

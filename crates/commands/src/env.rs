@@ -19,7 +19,7 @@ pub struct EnvOptions {
     #[arg(long, value_enum, default_value = "dotenv")]
     format: Format,
 
-    /// The beginning of each name. Letters, digits and underscores, or nothing.
+    /// The beginning of each name: nothing, or letters, digits and underscores, and no digit first.
     #[arg(long, value_name = "PREFIX", default_value = "STAGEDOOR_", value_parser = name_prefix)]
     prefix: String,
 }
@@ -130,7 +130,10 @@ fn name_prefix(text: &str) -> Result<String, String> {
     let mut bytes = text.bytes();
     let begins = bytes.next().is_none_or(|first| first.is_ascii_alphabetic() || first == b'_');
     let fits = begins && bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-    fits.then(|| text.to_owned()).ok_or("it must be letters, digits and underscores".to_owned())
+    fits.then(|| text.to_owned()).ok_or(
+        "it must begin with a letter or an underscore, and go on with letters, digits and underscores"
+            .to_owned(),
+    )
 }
 
 #[cfg(test)]

@@ -68,6 +68,10 @@ const PATIENCE: Duration = Duration::from_secs(600);
 /// # Errors
 /// [`CommandFailure`]; what was expected did not happen.
 pub async fn run(options: &ExpectOptions) -> Result<String, CommandFailure> {
+    if options.request.is_none() && options.kind.is_none() && options.conditions.is_empty() {
+        let text = "any record would do: give a REQUEST, --kind or --where";
+        return Err(CommandFailure::Usage(text.to_owned()));
+    }
     let body = body(options).map_err(CommandFailure::Usage)?;
     let target = options.target.find().await?;
     let clock = Clock::system();
@@ -179,15 +183,23 @@ fn lines(records: &Value) -> String {
 /// The nearest misses, each with the conditions that it does not fulfil.
 fn misses(content: &Value) -> String {
     let nearest = content["nearest"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let found = lines(&content["data"]);
+    let found = if found.is_empty() { found } else { format!("Found:\n{found}") };
+    let unknown = content["unknown"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let unknown: String = unknown
+        .map(|field| format!("No kept record has a field {field}: a name may be misspelt\n"))
+        .collect();
     if nearest.is_empty() {
-        return "Nothing comes near: `stagedoor logs` shows what happened".to_owned();
+        let nothing =
+            if found.is_empty() { "Nothing comes near: `stagedoor logs` shows what happened" } else { "" };
+        return format!("{unknown}{found}{nothing}").trim_end().to_owned();
     }
     let miss = |miss: &Value| {
         let failed = miss["failed"].as_array().into_iter().flatten().filter_map(Value::as_str);
         let failed = failed.collect::<Vec<_>>().join(", ");
         format!("\n  differs in {failed}:\n    {}", line(&miss["record"]))
     };
-    format!("The nearest misses:{}", nearest.iter().map(miss).collect::<String>())
+    format!("{unknown}{found}The nearest misses:{}", nearest.iter().map(miss).collect::<String>())
 }
 
 #[cfg(test)]

@@ -134,20 +134,20 @@ struct EffectOptions {
     #[arg(long, value_name = "BYTES", num_args = 0..=1)]
     truncate: Option<Option<u64>>,
     /// The message is not sent.
-    #[arg(long)]
-    drop: bool,
+    #[arg(long, value_name = "FLAG", num_args = 0..=1, default_missing_value = "true")]
+    drop: Option<bool>,
     /// The message is sent twice.
-    #[arg(long)]
-    duplicate: bool,
+    #[arg(long, value_name = "FLAG", num_args = 0..=1, default_missing_value = "true")]
+    duplicate: Option<bool>,
     /// The message is sent after the session's next one, or after 2 seconds if none comes.
-    #[arg(long)]
-    reorder: bool,
+    #[arg(long, value_name = "FLAG", num_args = 0..=1, default_missing_value = "true")]
+    reorder: Option<bool>,
     /// The message is sent this much later. Others overtake it.
     #[arg(long, value_name = "DURATION")]
     late: Option<String>,
     /// From this message on nothing passes the connection, and it stays open.
-    #[arg(long)]
-    silence: bool,
+    #[arg(long, value_name = "FLAG", num_args = 0..=1, default_missing_value = "true")]
+    silence: Option<bool>,
     /// The session is closed instead, with this close reason.
     #[arg(long, value_name = "REASON")]
     close: Option<String>,
@@ -296,7 +296,7 @@ impl EffectOptions {
             net: _,
         } = self;
         let DetailOptions { message, retry_after, when } = details;
-        let flag = |flag: &bool| flag.then_some(true);
+        let flag = |flag: &Option<bool>| flag.filter(|flag| *flag);
         given(json!({
             "status": status,
             "message": message,

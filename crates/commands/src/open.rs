@@ -8,7 +8,7 @@ use http::Method;
 use serde_json::json;
 
 use crate::failure::CommandFailure;
-use crate::target::TargetOptions;
+use crate::target::{Target, TargetOptions};
 
 /// `stagedoor open`
 #[derive(Debug, Args)]
@@ -51,16 +51,19 @@ const OPENERS: [(&str, &[&str]); 4] =
 /// [`CommandFailure`].
 pub async fn run(options: &OpenOptions) -> Result<String, CommandFailure> {
     let target = options.target.find().await?;
-    let base = target.server().base();
     let url = match options.page {
-        Page::Console => format!("{base}/"),
-        Page::Docs => format!("{base}/docs"),
+        Page::Console => link(&target).await?,
+        Page::Docs => format!("{}&to=/docs", link(&target).await?),
         Page::Signin => {
             let mut query = form_urlencoded::Serializer::new(String::new());
             query.extend_pairs(options.client.iter().map(|client| ("client", client)));
             let path = format!("/sandbox/v1/sign-in?{}", query.finish());
             let answer = target.call(Method::GET, &path, None, Duration::ZERO).await?;
-            answer["url"].as_str().unwrap_or_default().to_owned()
+            let url = answer["url"].as_str().unwrap_or_default();
+            match url.strip_prefix(target.server().base()) {
+                Some(page) => format!("{}&to={}", link(&target).await?, encoded(page)),
+                None => url.to_owned(),
+            }
         }
     };
     let is_opened = !options.print && open(&url);
@@ -69,6 +72,16 @@ pub async fn run(options: &OpenOptions) -> Result<String, CommandFailure> {
     } else {
         format!("{url}\n")
     })
+}
+
+fn encoded(text: &str) -> String {
+    form_urlencoded::byte_serialize(text.as_bytes()).collect()
+}
+
+/// A new address that opens the console once.
+async fn link(target: &Target) -> Result<String, CommandFailure> {
+    let made = target.call(Method::POST, "/sandbox/v1/console-link", None, Duration::ZERO).await?;
+    Ok(made["url"].as_str().unwrap_or_default().to_owned())
 }
 
 /// Starts the first program that exists. It outlives the command.

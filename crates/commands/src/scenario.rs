@@ -4,11 +4,13 @@
 //! |---|---|
 //! | `file` | the form of a scenario's file |
 //! | `values` | `${…}` in its texts |
+//! | `check` | its mistakes, before it runs |
 //! | `plan` | its steps as one list, and in words |
 //! | `runner` | runs a step |
 //! | `report` | what came of it |
 //! | `shipped` | the scenarios that the program contains |
 
+mod check;
 mod file;
 mod plan;
 mod report;
@@ -27,6 +29,7 @@ use service::Clock;
 
 use crate::failure::CommandFailure;
 use crate::target::{Target, TargetOptions};
+pub use check::Position;
 use file::{FILE_BYTES_MAX, ScenarioFile, StepAction};
 use plan::{PlannedStep, plan};
 use report::{ScenarioReport, StepOutcome, StepReport};
@@ -78,13 +81,17 @@ pub struct ScenarioRunOptions {
     junit: Option<PathBuf>,
 }
 
-/// Runs the command until it ends or `stop` is ready.
+/// Runs the command until it ends or `stop` is ready. `position` finds a field in a YAML text.
 ///
 /// # Errors
 /// [`CommandFailure`].
-pub async fn run(command: &ScenarioCommand, stop: impl Future<Output = ()>) -> Result<(), CommandFailure> {
+pub async fn run(
+    command: &ScenarioCommand,
+    stop: impl Future<Output = ()>,
+    position: Position,
+) -> Result<(), CommandFailure> {
     match command {
-        ScenarioCommand::Run(options) => run_one(options, stop).await,
+        ScenarioCommand::Run(options) => run_one(options, stop, position).await,
         ScenarioCommand::List { json } => {
             print(&list(*json)?);
             Ok(())
@@ -151,12 +158,17 @@ fn values(file: &ScenarioFile, set: &[String]) -> Result<Values, CommandFailure>
     Ok(values)
 }
 
-async fn run_one(options: &ScenarioRunOptions, stop: impl Future<Output = ()>) -> Result<(), CommandFailure> {
+async fn run_one(
+    options: &ScenarioRunOptions,
+    stop: impl Future<Output = ()>,
+    position: Position,
+) -> Result<(), CommandFailure> {
     let (source, text) = load(&options.scenario)?;
     let file = file::parse(&source, &text).map_err(CommandFailure::Usage)?;
     let steps = plan(&file).map_err(|why| CommandFailure::Usage(format!("{source}: {why}")))?;
     let values = values(&file, &options.set)?;
     let target = options.target.find().await?;
+    check::check(&target, (&source, &text), &file, &values, position).await?;
     let is_quiet = options.target.json;
     if !is_quiet {
         print(&format!("{}: {}\n", file.scenario, file.about.trim()));

@@ -1,23 +1,20 @@
 //! The state files of running sandboxes. `stagedoor dev` writes one into the runtime folder of its user, so
 //! that commands find the sandbox and its key.
 
-use std::collections::BTreeMap;
 use std::fs;
-use std::io::{self, Write};
+use std::io::{self, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tokio::net::TcpStream;
 
 /// The name of a sandbox without `--name`.
 pub const DEFAULT_NAME: &str = "default";
 /// Maximum length of the name of a sandbox, in characters.
 pub const NAME_CHARS_MAX: usize = 32;
 
-/// How long the address of another sandbox may take to accept a connection.
-const CONNECT_WITHIN: Duration = Duration::from_secs(1);
+/// Maximum number of sandboxes without a `--name` at once.
+const DEFAULT_NAMES_MAX: u32 = 100;
 
 /// A running sandbox.
 #[derive(Clone, Serialize, Deserialize)]
@@ -43,14 +40,6 @@ impl std::fmt::Debug for RunningSandbox {
 }
 
 impl RunningSandbox {
-    /// Whether something listens at its address. A process of another program may have its id.
-    async fn answers(&self) -> bool {
-        let Some((_, authority)) = self.base_url.split_once("://") else { return true };
-        let connect = tokio::time::timeout(CONNECT_WITHIN, TcpStream::connect(authority));
-        // Only a refusal shows that nothing listens: the address may lead to a proxy that is away.
-        !matches!(connect.await, Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionRefused)
-    }
-
     /// Whether its process still runs.
     fn is_alive(&self) -> bool {
         let pid = i32::try_from(self.pid).ok().and_then(rustix::process::Pid::from_raw);
@@ -58,31 +47,109 @@ impl RunningSandbox {
     }
 }
 
-/// The name of a new sandbox. A given name must be free. Without one it is `default`, or `default-2` and so
-/// on beside other sandboxes. The name of a sandbox that has ended is free.
+/// Claims the name of a new sandbox, in one step: of two sandboxes that start at once only one gets it. A
+/// given name must be free. Without one it is `default`, or `default-2` and so on beside other sandboxes.
+/// The name of a sandbox that has ended is free.
 ///
 /// # Errors
-/// A sentence: a sandbox of the given name runs.
-pub async fn free_name(folder: &Path, given: Option<&str>) -> Result<String, String> {
-    let mut taken = BTreeMap::new();
-    for sandbox in running(folder) {
-        if sandbox.answers().await {
-            taken.insert(sandbox.name.clone(), sandbox);
+/// A sandbox has the given name, or the folder cannot be used.
+pub fn claim(folder: &Path, given: Option<&str>) -> Result<Claim, NotClaimed> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true).mode(0o700).create(folder)?;
+    if fs::metadata(folder)?.uid() != rustix::process::getuid().as_raw() {
+        return Err(io::Error::other(format!("{} belongs to another user", folder.display())).into());
+    }
+    if let Some(name) = given {
+        return claim_one(folder, name)?.ok_or_else(|| taken(folder, name));
+    }
+    let others = (2..=DEFAULT_NAMES_MAX).map(|number| format!("{DEFAULT_NAME}-{number}"));
+    for name in std::iter::once(DEFAULT_NAME.to_owned()).chain(others) {
+        if let Some(claim) = claim_one(folder, &name)? {
+            return Ok(claim);
         }
     }
-    match given {
-        Some(name) => match taken.get(name) {
-            None => Ok(name.to_owned()),
-            Some(RunningSandbox { pid, base_url, .. }) => Err(format!(
-                "a sandbox named {name} runs already at {base_url}: give this one another --name, or end the \
-                 other one with `kill {pid}`"
-            )),
-        },
-        None => {
-            let others = (2..).map(|number| format!("{DEFAULT_NAME}-{number}"));
-            let mut names = std::iter::once(DEFAULT_NAME.to_owned()).chain(others);
-            Ok(names.find(|name| !taken.contains_key(name)).unwrap_or_default())
+    Err(taken(folder, DEFAULT_NAME))
+}
+
+/// Why a name was not claimed.
+#[derive(Debug)]
+pub enum NotClaimed {
+    /// A sandbox has it: a sentence with the remedy.
+    Taken(String),
+    /// The folder of the state files cannot be used.
+    Folder(io::Error),
+}
+
+impl From<io::Error> for NotClaimed {
+    fn from(error: io::Error) -> Self {
+        Self::Folder(error)
+    }
+}
+
+fn taken(folder: &Path, name: &str) -> NotClaimed {
+    let holder = running(folder).into_iter().find(|sandbox| sandbox.name == name);
+    let (place, end) = match holder {
+        Some(RunningSandbox { pid, base_url, .. }) => {
+            (format!("runs already at {base_url}"), format!(", or end the other one with `kill {pid}`"))
         }
+        None => ("starts already".to_owned(), String::new()),
+    };
+    NotClaimed::Taken(format!("a sandbox named {name} {place}: give this one another --name{end}"))
+}
+
+/// The lock on the state file of a name; `None` if another process has it. The lock ends with its process, so
+/// the file of a killed one is free.
+fn claim_one(folder: &Path, name: &str) -> io::Result<Option<Claim>> {
+    let path = folder.join(format!("{name}.json"));
+    loop {
+        let mut options = fs::OpenOptions::new();
+        let file = options.read(true).write(true).create(true).truncate(false).mode(0o600).open(&path)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(fs::TryLockError::WouldBlock) => return Ok(None),
+            Err(fs::TryLockError::Error(error)) => return Err(error),
+        }
+        // Its former owner may have removed the file meanwhile.
+        let is_there = fs::metadata(&path).is_ok_and(|there| {
+            file.metadata().is_ok_and(|locked| (there.dev(), there.ino()) == (locked.dev(), locked.ino()))
+        });
+        if is_there {
+            file.set_len(0)?;
+            return Ok(Some(Claim { name: name.to_owned(), path, file }));
+        }
+    }
+}
+
+/// The claimed name of a sandbox: its state file, locked, and empty until the sandbox runs. Dropping it
+/// removes the file.
+#[derive(Debug)]
+pub struct Claim {
+    name: String,
+    path: PathBuf,
+    file: fs::File,
+}
+
+impl Claim {
+    /// The name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Writes the state file, readable by its user only: commands find the sandbox from now on.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn announce(&mut self, sandbox: &RunningSandbox) -> io::Result<()> {
+        self.file.set_len(0)?;
+        self.file.rewind()?;
+        self.file.write_all(&serde_json::to_vec_pretty(sandbox)?)
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        // The next command ignores the file of a process that has ended.
+        let _ = fs::remove_file(&self.path);
     }
 }
 
@@ -98,42 +165,6 @@ pub fn folder() -> PathBuf {
     match std::env::var_os("XDG_RUNTIME_DIR").filter(|folder| !folder.is_empty()) {
         Some(runtime) => Path::new(&runtime).join("stagedoor"),
         None => std::env::temp_dir().join(format!("stagedoor-{}", rustix::process::getuid().as_raw())),
-    }
-}
-
-/// Writes the state file of a sandbox, readable by its user only. The returned guard removes the file.
-///
-/// # Errors
-/// The folder belongs to another user, or cannot be written.
-pub fn write(folder: &Path, sandbox: &RunningSandbox) -> io::Result<StateFile> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true).mode(0o700).create(folder)?;
-    if fs::metadata(folder)?.uid() != rustix::process::getuid().as_raw() {
-        return Err(io::Error::other(format!("{} belongs to another user", folder.display())));
-    }
-    let path = folder.join(format!("{}.json", sandbox.name));
-    let temporary = folder.join(format!("{}.json.{}", sandbox.name, sandbox.pid));
-    let mut file =
-        fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
-    file.write_all(&serde_json::to_vec_pretty(sandbox)?)?;
-    fs::rename(&temporary, &path)?;
-    Ok(StateFile { path, pid: sandbox.pid })
-}
-
-/// The state file of a running sandbox. It is removed when this value is dropped, unless another process has
-/// replaced it.
-#[derive(Debug)]
-pub struct StateFile {
-    path: PathBuf,
-    pid: u32,
-}
-
-impl Drop for StateFile {
-    fn drop(&mut self) {
-        if read(&self.path).is_some_and(|sandbox| sandbox.pid == self.pid) {
-            // The next command ignores the file of a process that has ended.
-            let _ = fs::remove_file(&self.path);
-        }
     }
 }
 
@@ -170,44 +201,58 @@ mod tests {
         }
     }
 
+    fn announced(folder: &Path, name: &str, pid: u32) -> Claim {
+        let mut claim = claim(folder, Some(name)).expect("the name is free");
+        claim.announce(&sandbox(name, pid)).expect("a state file");
+        claim
+    }
+
     #[test]
-    fn a_running_sandbox_is_found_until_its_file_is_dropped() {
+    fn a_running_sandbox_is_found_until_its_claim_is_dropped() {
         let root = tempfile::tempdir().expect("a folder");
         let folder = root.path().join("stagedoor");
-        let file = write(&folder, &sandbox("one", std::process::id())).expect("a state file");
+        let mut claimed = claim(&folder, Some("one")).expect("the name is free");
+        let names = || running(&folder).into_iter().map(|sandbox| sandbox.name).collect::<Vec<_>>();
+        assert!(names().is_empty(), "it does not run yet");
+        claimed.announce(&sandbox("one", std::process::id())).expect("a state file");
         let mode = |path: &Path| fs::metadata(path).expect("a file").permissions().mode() & 0o777;
         assert_eq!((mode(&folder), mode(&folder.join("one.json"))), (0o700, 0o600));
-        let ended = write(&folder, &sandbox("ended", 0x7fff_fff0)).expect("a state file");
-        let names = || running(&folder).into_iter().map(|sandbox| sandbox.name).collect::<Vec<_>>();
+        let ended = announced(&folder, "ended", 0x7fff_fff0);
         assert_eq!(names(), ["one"]);
-        drop((file, ended));
+        drop((claimed, ended));
         assert_eq!(fs::read_dir(&folder).expect("a folder").count(), 0);
     }
 
     #[test]
-    fn the_file_of_a_later_sandbox_of_the_same_name_is_kept() {
+    fn a_name_is_taken_while_its_sandbox_starts_and_runs() {
         let root = tempfile::tempdir().expect("a folder");
-        let first = write(root.path(), &sandbox("one", 1)).expect("a state file");
-        let _second = write(root.path(), &sandbox("one", std::process::id())).expect("a state file");
+        let refused = |name| match claim(root.path(), Some(name)) {
+            Err(NotClaimed::Taken(why)) => why,
+            other => panic!("{other:?}"),
+        };
+        let mut first = claim(root.path(), None).expect("the name is free");
+        assert_eq!(first.name(), "default");
+        assert!(refused("default").contains("starts already"));
+        first.announce(&sandbox("default", std::process::id())).expect("a state file");
+        let why = refused("default");
+        assert!(why.contains("http://127.0.0.1:8080") && why.contains("--name"), "{why}");
+        assert_eq!(claim(root.path(), None).expect("a free name").name(), "default-2");
         drop(first);
-        assert_eq!(running(root.path()).len(), 1);
+        // A killed process leaves its file, but not its lock.
+        fs::write(root.path().join("default.json"), "{}").expect("written");
+        assert_eq!(claim(root.path(), None).expect("the name is free").name(), "default");
     }
 
-    #[tokio::test]
-    async fn a_name_is_taken_while_its_sandbox_runs_and_listens() {
+    #[test]
+    fn of_many_that_start_at_once_each_gets_a_name_of_its_own() {
         let root = tempfile::tempdir().expect("a folder");
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback");
-        let base_url = format!("http://{}", listener.local_addr().expect("bound"));
-        let running = RunningSandbox { base_url, ..sandbox("default", std::process::id()) };
-        let _file = write(root.path(), &running).expect("a state file");
-        let ended = write(root.path(), &sandbox("ended", 0x7fff_fff0)).expect("a state file");
-        let name = async |given| free_name(root.path(), given).await;
-        assert_eq!(name(None).await.as_deref(), Ok("default-2"));
-        assert_eq!(name(Some("ended")).await.as_deref(), Ok("ended"));
-        let refused = name(Some("default")).await.expect_err("it runs");
-        assert!(refused.contains(&running.base_url) && refused.contains("--name"), "{refused}");
-        drop((listener, ended));
-        assert_eq!(name(Some("default")).await.as_deref(), Ok("default"));
+        let claims: Vec<Claim> = std::thread::scope(|scope| {
+            let start = || claim(root.path(), None).expect("a free name");
+            let started: Vec<_> = (0..16).map(|_| scope.spawn(start)).collect();
+            started.into_iter().map(|one| one.join().expect("no panic")).collect()
+        });
+        let names: std::collections::BTreeSet<&str> = claims.iter().map(Claim::name).collect();
+        assert_eq!(names.len(), claims.len());
     }
 
     #[test]

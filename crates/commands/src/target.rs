@@ -58,6 +58,19 @@ impl TargetOptions {
         }
     }
 
+    /// The same for the platform API, which may have a listener of its own.
+    ///
+    /// # Errors
+    /// As [`find`](Self::find).
+    pub async fn find_platform(&self) -> Result<Target, CommandFailure> {
+        let mut running = state_file::running(&state_file::folder());
+        if self.server.is_none() && self.world.is_none() {
+            running.iter_mut().for_each(|sandbox| sandbox.base_url.clone_from(&sandbox.platform_url));
+            return self.find_among(running);
+        }
+        self.find().await
+    }
+
     fn find_among(&self, running: Vec<RunningSandbox>) -> Result<Target, CommandFailure> {
         let given = secret("STAGEDOOR_OPERATOR_KEY", self.operator_key.as_deref());
         let given = given.map_err(CommandFailure::Usage)?;
@@ -195,6 +208,8 @@ impl Target {
                     "{failure}\n{base} is not a sandbox: only `stagedoor dev` answers this command"
                 ))
             }
+            // What a call holds comes from the command line.
+            Failure::Refused { status: 400, .. } => CommandFailure::Usage(failure.to_string()),
             Failure::Refused { .. } => failure.into(),
         }
     }

@@ -1,14 +1,14 @@
 //! `stagedoor trigger`: lets something happen in a sandbox.
 
-use std::time::Duration;
-
 use clap::Args;
+use domain::span::parse_span;
 use http::Method;
 use serde_json::{Map, Value};
 
+use crate::client::Failure;
 use crate::failure::CommandFailure;
 use crate::storm;
-use crate::target::TargetOptions;
+use crate::target::{Target, TargetOptions};
 
 /// `stagedoor trigger`
 #[derive(Debug, Args)]
@@ -42,13 +42,24 @@ pub async fn run(options: &TriggerOptions) -> Result<String, CommandFailure> {
     let server = target.find().await?;
     let happened = match kind.as_str() {
         "storm" => storm::run(&server, &path, &body).await?,
-        _ => server.call(Method::POST, &path, Some(&body), Duration::ZERO).await?,
+        _ => happened(&server, &path, &body).await?,
     };
     Ok(match kind.as_str() {
         _ if target.json => format!("{happened}\n"),
         "storm" => storm::text(&happened),
         _ => format!("{kind}: {}\n", text(&happened)),
     })
+}
+
+/// Lets it happen. An unknown kind is a wrong command line.
+async fn happened(server: &Target, path: &str, body: &Value) -> Result<Value, CommandFailure> {
+    let wait = body["wait"].as_str().and_then(parse_span).unwrap_or_default();
+    match server.attempt(Method::POST, path, Some(body), wait).await {
+        Err(Failure::Refused { status: 404, message, .. }) if message.starts_with("kind: ") => {
+            Err(CommandFailure::Usage(message))
+        }
+        answered => answered.map_err(|failure| server.explained(failure)),
+    }
 }
 
 /// The fields of the call. Options of the command are taken out.
@@ -64,9 +75,10 @@ fn fields(words: &[String], target: &mut TargetOptions) -> Result<Map<String, Va
             None => (option, words.next_if(|next| !next.starts_with("--")).cloned()),
         };
         match (name, value) {
-            ("json", _) => target.json = true,
+            ("json", value) => target.json = value.as_deref() != Some("false"),
             ("server", value) => target.server = value,
             ("sandbox", value) => target.sandbox = value,
+            ("world", value) => target.world = value,
             ("operator-key", value) => target.operator_key = value,
             (name, value) => _ = fields.insert(camel_case(name), value.map_or(Value::Bool(true), json)),
         }

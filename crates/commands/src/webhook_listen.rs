@@ -14,8 +14,10 @@ use service::Clock;
 use tokio::task::JoinSet;
 
 use crate::client::{Failure, Server};
+use crate::failure::CommandFailure;
 use crate::forward_target;
 use crate::secrets::secret;
+use crate::target::TargetOptions;
 
 /// The commands of `stagedoor webhook`.
 #[derive(Debug, Subcommand)]
@@ -35,22 +37,18 @@ pub struct ListenOptions {
     #[arg(long, value_name = "URL")]
     forward_to: String,
 
-    /// The base URL of the service.
-    #[arg(long, value_name = "URL", env = "STAGEDOOR_SERVER", default_value = "http://127.0.0.1:8080")]
-    server: String,
+    /// The base URL of the service, or which sandbox it is.
+    #[command(flatten)]
+    target: TargetOptions,
 
     /// The application.
     #[arg(long, value_name = "ID", env = "STAGEDOOR_CLIENT_ID")]
     client_id: String,
 
-    /// The application's secret. Better set by STAGEDOOR_CLIENT_SECRET or STAGEDOOR_CLIENT_SECRET_FILE, which
-    /// keep it out of the list of processes.
+    /// The application's secret. Default: that which the sandbox knows. Better set by STAGEDOOR_CLIENT_SECRET
+    /// or STAGEDOOR_CLIENT_SECRET_FILE, which keep it out of the list of processes.
     #[arg(long, value_name = "SECRET", env = "STAGEDOOR_CLIENT_SECRET", hide_env_values = true)]
     client_secret: Option<String>,
-
-    /// Prints each attempt as one line of JSON.
-    #[arg(long)]
-    json: bool,
 }
 
 const LISTENER: &str = "/open/v1/drops/webhook/listener";
@@ -64,9 +62,9 @@ const REPORT_PAUSE: Duration = Duration::from_secs(2);
 /// Listens until `stop` is ready, then finishes the running attempts.
 ///
 /// # Errors
-/// A sentence for the developer, with the next step.
-pub async fn run(options: &ListenOptions, stop: impl Future<Output = ()>) -> Result<(), String> {
-    let listener = Listener::new(options)?;
+/// [`CommandFailure`], with the next step.
+pub async fn run(options: &ListenOptions, stop: impl Future<Output = ()>) -> Result<(), CommandFailure> {
+    let listener = Listener::new(options).await?;
     tokio::pin!(stop);
     tokio::select! {
         started = listener.begin() => started?,
@@ -85,6 +83,36 @@ pub async fn run(options: &ListenOptions, stop: impl Future<Output = ()>) -> Res
     }
 }
 
+impl ListenOptions {
+    /// The service, and the secret of the application. A sandbox that is found knows the secrets of its
+    /// applications; a given secret needs no operator key.
+    async fn server_and_secret(&self) -> Result<(Server, String), CommandFailure> {
+        let given = secret("STAGEDOOR_CLIENT_SECRET", self.client_secret.as_deref());
+        match (given.map_err(CommandFailure::Usage)?, &self.target.server) {
+            (Some(secret), Some(url)) if self.target.world.is_none() => {
+                Ok((Server::parse(url).map_err(CommandFailure::Usage)?, secret))
+            }
+            (Some(secret), _) => Ok((self.target.find().await?.server().clone(), secret)),
+            (None, _) => {
+                let target = self.target.find().await.map_err(|failure| match failure {
+                    CommandFailure::Usage(_) if self.target.server.is_some() => {
+                        CommandFailure::Usage(NO_SECRET.to_owned())
+                    }
+                    failure => failure,
+                })?;
+                let body = json!({ "client": self.client_id });
+                let path = "/sandbox/v1/environment";
+                let settings = target.call(Method::POST, path, Some(&body), Duration::ZERO).await?;
+                let secret = settings["clientSecret"].as_str().unwrap_or_default().to_owned();
+                Ok((target.server().clone(), secret))
+            }
+        }
+    }
+}
+
+const NO_SECRET: &str =
+    "the application's secret is missing: give STAGEDOOR_CLIENT_SECRET or STAGEDOOR_CLIENT_SECRET_FILE";
+
 #[derive(Clone)]
 struct Listener {
     server: Server,
@@ -96,16 +124,14 @@ struct Listener {
 }
 
 impl Listener {
-    fn new(options: &ListenOptions) -> Result<Self, String> {
-        let ListenOptions { forward_to, server, client_id, client_secret, json } = options;
-        let target = forward_target::parse(forward_to)?;
-        let secret = secret("STAGEDOOR_CLIENT_SECRET", client_secret.as_deref())?.ok_or(
-            "the application's secret is missing: give STAGEDOOR_CLIENT_SECRET or \
-             STAGEDOOR_CLIENT_SECRET_FILE",
-        )?;
+    async fn new(options: &ListenOptions) -> Result<Self, CommandFailure> {
+        let ListenOptions { forward_to, client_id, .. } = options;
+        let target = forward_target::parse(forward_to).map_err(CommandFailure::Usage)?;
+        let (server, secret) = options.server_and_secret().await?;
         let header = |option: &str, text: &str| {
-            HeaderValue::from_str(text)
-                .map_err(|_| format!("{option} contains characters that are not allowed"))
+            let wrong =
+                |_| CommandFailure::Usage(format!("{option} contains characters that are not allowed"));
+            HeaderValue::from_str(text).map_err(wrong)
         };
         let mut secret = header("--client-secret", &secret)?;
         secret.set_sensitive(true);
@@ -115,10 +141,10 @@ impl Listener {
         let clock = Clock::system();
         let client = Client::new(ClientConfig::system(forward_target::REACH, clock.clone(), 0));
         let client = client.map_err(|error| format!("TLS is not available: {error}"))?;
-        Ok(Self { server: Server::parse(server)?, credentials, target, client, clock, json: *json })
+        Ok(Self { server, credentials, target, client, clock, json: options.target.json })
     }
 
-    async fn begin(&self) -> Result<(), String> {
+    async fn begin(&self) -> Result<(), CommandFailure> {
         let webhook = self.with_retries(LISTENER, &json!({}), Duration::ZERO).await?;
         let secret = webhook["secret"].as_str();
         if self.json {
@@ -137,19 +163,27 @@ impl Listener {
     }
 
     /// Waits for the next attempts.
-    async fn fetch(&self) -> Result<Vec<Value>, String> {
+    async fn fetch(&self) -> Result<Vec<Value>, CommandFailure> {
         let path = format!("{LISTENER}/attempts");
         let body = json!({ "waitSeconds": LISTENER_WAIT_MAX_S });
         let patience = Duration::from_secs(LISTENER_WAIT_MAX_S.unsigned_abs());
         let mut fetched = self.with_retries(&path, &body, patience).await?;
         match fetched["data"].take() {
             Value::Array(attempts) => Ok(attempts),
-            _ => Err(format!("{} sent an answer that this version cannot read", self.server.base())),
+            _ => {
+                let why = format!("{} sent an answer that this version cannot read", self.server.base());
+                Err(CommandFailure::Failed(why))
+            }
         }
     }
 
     /// Repeats a call until there is an answer, or a refusal that a repetition would not change.
-    async fn with_retries(&self, path: &str, body: &Value, patience: Duration) -> Result<Value, String> {
+    async fn with_retries(
+        &self,
+        path: &str,
+        body: &Value,
+        patience: Duration,
+    ) -> Result<Value, CommandFailure> {
         let (mut pause, longest) = AWAY_PAUSES;
         loop {
             let failure = match self.call(path, body, patience).await {
@@ -160,7 +194,7 @@ impl Listener {
                 Failure::Refused { status: 429, retry_after_s, .. } => {
                     Duration::from_secs(retry_after_s.unwrap_or(1))
                 }
-                Failure::Refused { status: 400..=499, .. } => return Err(self.explained(&failure)),
+                Failure::Refused { status: 400..=499, .. } => return Err(self.explained(&failure).into()),
                 _ => pause,
             };
             eprintln!("stagedoor: {failure}; trying again in {} s", wait.as_secs());

@@ -113,6 +113,15 @@ impl Quota {
         *full_at_us = full_at_us.saturating_sub(self.step_and_burst().0);
     }
 
+    /// Empties the bucket, and keeps it empty for `span_us`, at least until one request is free again.
+    /// Returns the time until then.
+    pub fn exhaust(self, full_at_us: &mut u64, span_us: u64, now_us: u64) -> u64 {
+        let (step, burst) = self.step_and_burst();
+        let least = now_us.saturating_add(span_us.max(step)).saturating_add(burst - step);
+        *full_at_us = (*full_at_us).max(least);
+        (*full_at_us + step).saturating_sub(now_us + burst)
+    }
+
     /// Takes one request out of the bucket even if there is none, and returns its delay: the time until there
     /// is one, at most `delay_max_us`. A request with the maximum delay adds nothing to the delay of later
     /// requests.
@@ -190,6 +199,20 @@ mod tests {
         // The maximum delay added nothing: 70 s later the bucket is as empty as at the start.
         assert_eq!(delay(71), 30);
         assert_eq!(delay(1_000), 0);
+    }
+
+    #[test]
+    fn an_exhausted_bucket_stays_empty_for_a_while() {
+        let (quota, mut bucket) = (Quota::per_minute(60), 0);
+        let now = 100 * SECOND;
+        assert_eq!(quota.exhaust(&mut bucket, 0, now), SECOND);
+        assert_eq!(quota.take(&mut bucket, now).retry_after_s, Some(1));
+        assert_eq!(quota.exhaust(&mut bucket, 10 * SECOND, now), 10 * SECOND);
+        // A shorter span does not fill it.
+        assert_eq!(quota.exhaust(&mut bucket, 5 * SECOND, now), 10 * SECOND);
+        assert_eq!(quota.take(&mut bucket, now + 9 * SECOND).retry_after_s, Some(1));
+        let taken = quota.take(&mut bucket, now + 10 * SECOND);
+        assert_eq!((taken.retry_after_s, taken.remaining), (None, 0));
     }
 
     #[test]

@@ -244,8 +244,8 @@ async fn send_close_frame(
 }
 
 /// Whether the packet `1` precedes the close frame. Some clients of revision 3 do not notice the end without
-/// it: chzzkpy 2 reads the closed websocket again and again. Some clients of revision 4 notice the end too late
-/// with it: python-socketio 5 stops its reader at the `1`, and then waits a minute for its next packet.
+/// it: chzzkpy 2 reads the closed websocket again and again. Some clients of revision 4 notice the end too
+/// late with it: python-socketio 5 stops its reader at the `1`, and then waits a minute for a packet.
 fn says_close(revision: Revision, reason: CloseReason) -> bool {
     revision != Revision::V4 && !reason.is_clean()
 }

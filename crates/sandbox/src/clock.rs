@@ -1,7 +1,7 @@
 //! Moves the clock of a sandbox.
 
 use domain::Timestamp;
-use serde_json::json;
+use serde_json::{Value, json};
 use service::ClockMode;
 use service::due::{Due, DueKind};
 
@@ -39,12 +39,16 @@ impl Sandbox {
     /// Lets the clock run in another mode.
     pub(crate) fn set_clock_mode(&self, mode: ClockMode) {
         self.clock().set_mode(mode);
+        self.keep_clock(self.clock().now());
         let name = match mode {
             ClockMode::Real => "real",
             ClockMode::Frozen => "frozen",
             ClockMode::Scaled(_) => "scaled",
         };
-        let fields = json!({ "mode": name, "rate": mode.rate() });
+        self.record_clock(json!({ "mode": name, "rate": mode.rate() }));
+    }
+
+    fn record_clock(&self, fields: Value) {
         let fields = fields.as_object().cloned().unwrap_or_default();
         self.log().add(NewRecord { at: self.clock().now(), kind: RecordKind::Clock, fields });
     }
@@ -62,14 +66,23 @@ impl Sandbox {
         let _moving = self.moving().await;
         let now = self.clock().now();
         let Some(parts) = self.parts() else { return Err(MoveError::NothingAhead) };
-        let target = match destination {
-            Destination::By(span_ms) => now.plus_ms(span_ms),
-            Destination::At(time) => time,
+        let (target, until) = match destination {
+            Destination::By(span_ms) => (now.plus_ms(span_ms), None),
+            Destination::At(time) => (time, None),
             Destination::Next(kind) => {
                 let next = parts.service.due(&[kind], now, Timestamp::LAST, 1).await?;
-                next.first().ok_or(MoveError::NothingAhead)?.at
+                (next.first().ok_or(MoveError::NothingAhead)?.at, Some(kind.name()))
             }
         };
-        Ok(Timeline::new(self, parts).run(now, target).await?)
+        // Before the move: what it writes has times up to the target.
+        self.keep_clock(target.max(now));
+        let passed = Timeline::new(self, parts).run(now, target).await;
+        let mut fields =
+            json!({ "what": "moved", "from": now.rfc3339(), "to": self.clock().now().rfc3339() });
+        if let Some(until) = until {
+            fields["until"] = until.into();
+        }
+        self.record_clock(fields);
+        Ok(passed?)
     }
 }

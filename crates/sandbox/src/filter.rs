@@ -1,6 +1,7 @@
 //! Finds records by their kind and their fields.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use regex::{Regex, RegexBuilder};
 use serde_json::Value;
@@ -70,6 +71,24 @@ impl Filter {
         let fails = |condition: &&Condition| !condition.holds(record);
         let failed: Vec<&str> = self.conditions.iter().filter(fails).map(|c| c.field.as_str()).collect();
         self.is_of_kind(record).then(|| (self.conditions.len() - failed.len(), failed))
+    }
+
+    /// Whether every record is meant.
+    pub fn finds_all(&self) -> bool {
+        self.kind.is_none() && self.conditions.is_empty()
+    }
+
+    /// The fields of conditions that none of the records has.
+    pub fn unknown_fields<'r>(
+        &self,
+        records: impl IntoIterator<Item = &'r Arc<Record>> + Clone,
+    ) -> Vec<&str> {
+        if records.clone().into_iter().next().is_none() {
+            return Vec::new();
+        }
+        let is_unknown =
+            |field: &&str| records.clone().into_iter().all(|record| find(record, field).is_none());
+        self.conditions.iter().map(|condition| condition.field.as_str()).filter(is_unknown).collect()
     }
 
     fn is_of_kind(&self, record: &Record) -> bool {

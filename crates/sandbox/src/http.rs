@@ -10,6 +10,7 @@ mod catch;
 mod clock;
 mod close_reason;
 mod console;
+mod console_link;
 mod environment;
 mod expect;
 mod explain;
@@ -21,6 +22,7 @@ mod openapi;
 mod own_call;
 mod own_form;
 mod runs;
+mod scenario_check;
 mod sign_in;
 mod state;
 mod surroundings;
@@ -99,11 +101,13 @@ impl Api {
             .route("/sandbox/v1/expect", post(expect::expect))
             .route("/sandbox/v1/trigger", get(trigger::list))
             .route("/sandbox/v1/trigger/{kind}", post(trigger::run))
+            .route("/sandbox/v1/scenario-check", post(scenario_check::check))
             .route("/sandbox/v1/state", get(state::show))
             .route("/sandbox/v1/runs", get(runs::list).post(runs::report))
             .route("/sandbox/v1/tokens", post(tokens::issue))
             .route("/sandbox/v1/explain", get(explain::show))
             .route("/sandbox/v1/sign-in", get(sign_in::show))
+            .route("/sandbox/v1/console-link", post(console_link::make))
             .route("/sandbox/v1/environment", post(environment::collect))
             .route("/sandbox/v1/worlds", get(worlds::list).post(worlds::create))
             .route("/sandbox/v1/worlds/import", post(worlds::import))
@@ -119,7 +123,7 @@ impl Api {
                 Problem::new(StatusCode::METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED")
             });
         let (interceptor, clock) = (Interceptor::new(sandbox.clone()), sandbox.clock().clone());
-        let access = Access::new(operator_key, surroundings.is_local, surroundings.is_secure);
+        let access = Access::new(operator_key, surroundings.is_secure);
         let unchecked = routes.clone().with_state(sandbox.clone());
         let console = console::routes(sandbox.clone(), access.clone(), unchecked, surroundings);
         Self {

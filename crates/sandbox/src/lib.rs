@@ -9,6 +9,7 @@
 //! | `sandbox` | the handle: the parts of a sandbox |
 //! | `clock` | moves the clock |
 //! | `timeline` | runs what becomes due while the clock is moved |
+//! | `console_links` | the one-time addresses of the console |
 //! | `deliveries` | the fault point of webhook attempts: records each |
 //! | `mail` | the messages to people, without a mail hook |
 //! | `made_attempts` | the attempts that are made while the clock moves |
@@ -39,6 +40,7 @@
 
 mod catch_address;
 mod clock;
+mod console_links;
 mod deliveries;
 mod explain;
 mod fault;
@@ -75,9 +77,9 @@ pub use interceptor::Cut;
 pub use log::{Log, NewRecord, Record, RecordKind};
 pub use network_breaks::{network_names, use_network};
 pub use request_copy::RequestCopy;
-pub use sandbox::{Parts, Sandbox};
+pub use sandbox::{ClockKeeper, Parts, Sandbox};
 pub use world_file::{
-    ApplicationItem, KnownSecrets, PASSWORD, PersonItem, TokenPair, WorldFile, WorldFileError,
+    ApplicationItem, KnownSecrets, PASSWORD, PersonItem, TokenPair, WorldFile, WorldFileError, position,
 };
 pub use world_host::{
     MAIN_WORLD, NewWorld, SnapshotSummary, WorldError, WorldHost, WorldResult, WorldSummary,

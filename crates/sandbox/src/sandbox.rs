@@ -5,13 +5,15 @@ use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
+use domain::Timestamp;
 use domain::secret::ClientSecret;
 use gateway::Gateway;
 use jobs::webhooks::Settler;
 use service::fault_points::SocketFaultPoint;
-use service::{SandboxClock, Service};
+use service::{ClockMode, Purpose, SandboxClock, Service};
 use tokio::sync::{Mutex, MutexGuard};
 
+use crate::console_links::ConsoleLinks;
 use crate::fault_rules::FaultRules;
 use crate::fixed_hosts::FixedHosts;
 use crate::log::Log;
@@ -44,8 +46,19 @@ struct Inner {
     url_owners: UrlOwners,
     parts: OnceLock<Parts>,
     runs: ScenarioRuns,
+    clock_keeper: OnceLock<ClockKeeper>,
+    console_links: ConsoleLinks,
     /// Not owned: the host has this world.
     world_host: OnceLock<Weak<dyn WorldHost>>,
+}
+
+/// Keeps the time of the clock, and how it runs from there on, for the next start.
+pub struct ClockKeeper(pub Box<dyn Fn(Timestamp, ClockMode) + Send + Sync>);
+
+impl std::fmt::Debug for ClockKeeper {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ClockKeeper")
+    }
 }
 
 /// The parts of the running node.
@@ -83,6 +96,8 @@ impl Sandbox {
             url_owners: UrlOwners::default(),
             parts: OnceLock::new(),
             runs: ScenarioRuns::default(),
+            clock_keeper: OnceLock::new(),
+            console_links: ConsoleLinks::default(),
             world_host: OnceLock::new(),
         }))
     }
@@ -95,6 +110,33 @@ impl Sandbox {
     /// Connects the sandbox to the worlds of its process. A second call changes nothing.
     pub fn join_host(&self, host: Weak<dyn WorldHost>) {
         let _ = self.0.world_host.set(host);
+    }
+
+    /// The one-time addresses of the console.
+    pub(crate) fn console_links(&self) -> &ConsoleLinks {
+        &self.0.console_links
+    }
+
+    /// A new address that opens the console once; `None` until the node runs.
+    pub fn console_url(&self) -> Option<String> {
+        let Parts { service, base_url, .. } = self.parts()?;
+        Some(format!(
+            "{base_url}{}",
+            self.0.console_links.make(service.entropy().bytes(Purpose::ConsoleLink))
+        ))
+    }
+
+    /// Lets the clock be kept. A second call changes nothing.
+    pub fn keep_clock_with(&self, keeper: ClockKeeper) {
+        let _ = self.0.clock_keeper.set(keeper);
+        self.keep_clock(self.clock().now());
+    }
+
+    /// Keeps a time of the clock, if the world is kept.
+    pub fn keep_clock(&self, time: Timestamp) {
+        if let Some(ClockKeeper(keep)) = self.0.clock_keeper.get() {
+            keep(time, self.clock().mode());
+        }
     }
 
     /// The worlds of the process; `None` until they run.

@@ -14,3 +14,4 @@ mod text;
 pub use export::KnownSecrets;
 pub use mistake::WorldFileError;
 pub use model::{ApplicationItem, PASSWORD, PersonItem, TokenPair, WorldFile};
+pub use position::position;

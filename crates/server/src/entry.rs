@@ -14,9 +14,11 @@ use crate::dev::Start;
 use crate::tls::ServedCertificate;
 use crate::{Environment, Node, Settings};
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
+use commands::CommandFailure;
 use commands::hosts_file::{self, WrittenHosts};
+use commands::state_file::{self, Claim, NotClaimed};
 use commands::webhook_listen::WebhookCommand;
-use commands::{CommandFailure, state_file};
+use rustix::fs::Mode;
 use rustix::process::{Resource, Rlimit, setrlimit};
 use service::{Clock, Entropy, Purpose};
 use telemetry::{LogFormat, RunningTelemetry, Sources};
@@ -65,14 +67,14 @@ fn run(cli: Cli, matches: &ArgMatches) -> Result<(), CommandFailure> {
         }),
         Command::Scenario(command) => runtime()?.block_on(async {
             let mut stop = Signals::listen()?;
-            commands::scenario::run(&command, stop.next()).await
+            commands::scenario::run(&command, stop.next(), sandbox::position).await
         }),
         Command::Fault(options) => print_result(commands::fault::run(&options)),
         Command::World(options) => print_result(commands::world::run(&options, sandbox::WorldFile::schema)),
         Command::Drops(command) => print_result(commands::drops::run(&command)),
         Command::Webhook(WebhookCommand::Listen(options)) => runtime()?.block_on(async {
             let mut stop = Signals::listen()?;
-            commands::webhook_listen::run(&options, stop.next()).await.map_err(CommandFailure::from)
+            commands::webhook_listen::run(&options, stop.next()).await
         }),
         Command::Upstream(UpstreamCommand::Check(options)) => runtime()?.block_on(check_upstream(&options)),
         Command::Backup(options) => runtime()?.block_on(run_backup(&options)),
@@ -181,7 +183,16 @@ async fn reload_at_hangup(mut hangup: Signal, certificate: Arc<ServedCertificate
 async fn sandbox(options: &DevOptions) -> Result<(), String> {
     // The signals are handled before the temporary folder exists, so a signal cannot leave the folder behind.
     let mut stop = Signals::listen()?;
-    let name = state_file::free_name(&state_file::folder(), options.name.as_deref()).await?;
+    // Files of the sandbox, such as copies of its databases, are for its user alone.
+    rustix::process::umask(Mode::RWXG | Mode::RWXO);
+    let mut claim = match state_file::claim(&state_file::folder(), options.name.as_deref()) {
+        Ok(claim) => Some(claim),
+        Err(NotClaimed::Taken(why)) => return Err(why),
+        Err(NotClaimed::Folder(error)) => {
+            tracing::warn!(%error, "failed to write the state file: commands need --server and the operator key");
+            None
+        }
+    };
     let opening = options.opening()?;
     let tls = opening.settings().tls.as_ref().filter(|tls| tls.write_hosts);
     let lines = tls.map(|tls| tls.lines.clone());
@@ -194,12 +205,17 @@ async fn sandbox(options: &DevOptions) -> Result<(), String> {
     take_back_stale_hosts(&options.tls.hosts_file);
     // Dropped, and so taken back, at every end but a kill.
     let _hosts = lines.map(|lines| WrittenHosts::write(&options.tls.hosts_file, &lines)).transpose()?;
-    let _state_file = world.announce(&name);
+    if let Some(claim) = &mut claim {
+        world.announce(claim);
+    }
     if options.json {
         println!("{}", world.json());
         tracing::info!(url = world.base_url(), "stagedoor serves");
     } else {
-        let start = Start { name: &name, kept: options.kept(), has_api: !options.no_sandbox };
+        let given = options.name.as_deref().unwrap_or(state_file::DEFAULT_NAME);
+        let name = claim.as_ref().map_or(given, Claim::name);
+        let console = worlds.console_url().await;
+        let start = Start { name, kept: options.kept(), has_api: !options.no_sandbox, console };
         print!("{}", world.text(&start));
     }
     stop.next().await;

@@ -180,7 +180,6 @@ impl Node {
                 fixed_hosts: fixed_hosts(&settings, address),
             };
             let surroundings = Surroundings {
-                is_local: address.ip().to_canonical().is_loopback(),
                 is_secure: base_url.starts_with("https://"),
                 sign_in_cookie: web::sign_in_cookie,
             };

@@ -97,6 +97,8 @@ purposes! {
     Trigger = "trigger",
     /// Sign-ins at a provider, and the logins of their accounts.
     Upstream = "upstream",
+    /// The one-time addresses of a sandbox's console.
+    ConsoleLink = "console-link",
 }
 
 #[derive(Debug)]

@@ -177,6 +177,22 @@ impl Quotas {
         delay.unwrap_or_default()
     }
 
+    /// Uses up the quota of `caller` for `span`: [`Quota::exhaust`]. Returns the time until the next request
+    /// is free; `None` if quotas are off.
+    pub fn exhaust(
+        &self,
+        counted: Counted,
+        caller: impl Hash,
+        quota: Quota,
+        span: Duration,
+        now: Duration,
+    ) -> Option<Duration> {
+        self.with(counted, caller, now, |bucket, now| {
+            let left = bucket.map(|full_at| quota.exhaust(full_at, micros(span), now));
+            Duration::from_micros(left.unwrap_or_default())
+        })
+    }
+
     /// The status of `caller`. Takes no request. `None` if quotas are off.
     pub fn peek(
         &self,

@@ -137,21 +137,14 @@ impl<'a> Runner<'a> {
     }
 
     async fn move_clock(&mut self, step: &ClockStep) -> Result<String, StepFailure> {
-        let ClockStep { advance, to, until, mode, rate, happens } = step;
-        let mut change = Map::new();
-        for (name, text) in [("advance", advance), ("to", to), ("until", until), ("mode", mode)] {
-            if let Some(text) = text {
-                change.insert(name.to_owned(), self.values.text(text)?.into());
-            }
-        }
-        change.extend(rate.map(|rate| ("rate".to_owned(), json!(rate))));
-        let moved = self.post("/sandbox/v1/clock", &Value::Object(change), MOVE_PATIENCE).await?;
+        let change = self.values.fill(&clock_change(step))?;
+        let moved = self.post("/sandbox/v1/clock", &change, MOVE_PATIENCE).await?;
         let mut counts = BTreeMap::<&str, u32>::new();
         for one in moved["happened"].as_array().into_iter().flatten() {
             *counts.entry(one["what"].as_str().unwrap_or_default()).or_default() += 1;
         }
         let happened = counts.iter().map(|(what, count)| format!("{what} {count}")).collect::<Vec<_>>();
-        match happens.iter().find(|what| !counts.contains_key(what.as_str())) {
+        match step.happens.iter().find(|what| !counts.contains_key(what.as_str())) {
             Some(missing) => Err(StepFailure {
                 message: format!("{missing} did not happen by {}", plain(&moved["now"])),
                 nearest: happened,
@@ -162,14 +155,7 @@ impl<'a> Runner<'a> {
     }
 
     async fn add_fault(&mut self, step: &FaultStep) -> Result<String, StepFailure> {
-        let FaultStep { matching, nth, probability, times, seed, effect } = step;
-        let mut rule = json!({ "match": matching, "do": effect });
-        for (name, value) in [("nth", nth), ("probability", probability), ("times", times), ("seed", seed)] {
-            if let Some(value) = value {
-                rule[name] = value.clone();
-            }
-        }
-        let rule = self.values.fill(&rule)?;
+        let rule = self.values.fill(&fault_rule(step))?;
         let added = self.post("/sandbox/v1/faults", &rule, Duration::ZERO).await?;
         let id = plain(&added["id"]);
         self.rules.push(id.clone());
@@ -247,18 +233,10 @@ impl<'a> Runner<'a> {
             Since::Step => self.last,
             Since::Start => self.start,
         };
-        let mut body = json!({ "where": self.values.fill_fields(&step.conditions)?, "after": after });
-        if let Some(kind) = &step.kind {
-            body["kind"] = json!(kind);
-        }
-        let mut patience = Duration::ZERO;
-        if let Some(within) = &step.within {
-            patience = parse_span(within).unwrap_or_default();
-            body["within"] = json!(within);
-        }
-        // One more than what may happen.
+        let mut body = self.values.fill(&expectation(step))?;
+        body["after"] = json!(after);
+        let patience = step.within.as_deref().and_then(parse_span).unwrap_or_default();
         let most = step.at_most;
-        body["times"] = json!(most.map_or(step.times.unwrap_or(1), |most| most + 1));
         let attempted = self.target.attempt(Method::POST, "/sandbox/v1/expect", Some(&body), patience).await;
         match attempted {
             Ok(found) if most.is_some() => Err(StepFailure {
@@ -271,7 +249,6 @@ impl<'a> Runner<'a> {
                 Ok(String::new())
             }
             Err(Failure::Refused { message, content, .. }) if content.get("nearest").is_some() => {
-                let message = message.trim_end_matches(": see nearest").to_owned();
                 Err(StepFailure { message, nearest: nearest(&content), is_unreachable: false })
             }
             Err(failure) => Err(self.target.explained(failure).into()),
@@ -325,6 +302,43 @@ impl<'a> Runner<'a> {
         }
         Ok(())
     }
+}
+
+/// The call of a step that moves the clock, without its names replaced.
+pub(super) fn clock_change(step: &ClockStep) -> Value {
+    let ClockStep { advance, to, until, mode, rate, .. } = step;
+    let mut change = Map::new();
+    for (name, text) in [("advance", advance), ("to", to), ("until", until), ("mode", mode)] {
+        change.extend(text.as_deref().map(|text| (name.to_owned(), text.into())));
+    }
+    change.extend(rate.map(|rate| ("rate".to_owned(), json!(rate))));
+    Value::Object(change)
+}
+
+/// The fault rule of a step.
+pub(super) fn fault_rule(step: &FaultStep) -> Value {
+    let FaultStep { matching, nth, probability, times, seed, effect } = step;
+    let mut rule = json!({ "match": matching, "do": effect });
+    for (name, value) in [("nth", nth), ("probability", probability), ("times", times), ("seed", seed)] {
+        if let Some(value) = value {
+            rule[name] = value.clone();
+        }
+    }
+    rule
+}
+
+/// The call of a step that expects something, but for the records that count.
+pub(super) fn expectation(step: &ExpectStep) -> Value {
+    let ExpectStep { kind, conditions, within, times, at_most, .. } = step;
+    // One more than what may happen.
+    let times = at_most.map_or(times.unwrap_or(1), |most| most + 1);
+    let mut body = json!({ "where": conditions, "times": times });
+    for (name, text) in [("kind", kind), ("within", within)] {
+        if let Some(text) = text {
+            body[name] = json!(text);
+        }
+    }
+    body
 }
 
 /// A field of an object, or an item of a list by its number.

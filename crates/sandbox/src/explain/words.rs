@@ -3,6 +3,9 @@
 
 use std::sync::LazyLock;
 
+use domain::event::EventType;
+use domain::system_message::SYSTEM;
+
 const ERRORS: &str = include_str!("../../../../docs/errors.md");
 const CLOSE_REASONS: &str = include_str!("../../../../docs/close-reasons.md");
 const TIME: &str = include_str!("../../../../docs/sandbox/time.md");
@@ -28,8 +31,32 @@ static WORDS: LazyLock<Vec<Meaning>> = LazyLock::new(|| {
     for (page, text) in [("errors", ERRORS), ("close-reasons", CLOSE_REASONS), ("sandbox", TIME)] {
         rows(text).for_each(|row| words.extend(row.meanings(page)));
     }
+    words.extend(EventType::ALL.into_iter().map(event));
+    words.push(Meaning {
+        word: SYSTEM.to_owned(),
+        kind: "event",
+        meaning: "What a session is told about itself: connected, subscribed, unsubscribed, revoked"
+            .to_owned(),
+        next: Some("Every session receives it, without a subscription".to_owned()),
+        section: String::new(),
+    });
     words
 });
+
+/// The meaning of the name of an event.
+fn event(event: EventType) -> Meaning {
+    let (word, path) = (event.name().to_owned(), event.name().to_lowercase());
+    let subscribe = format!("POST /open/v1/sessions/events/subscribe/{path}?sessionKey=…");
+    Meaning {
+        word,
+        kind: "event",
+        meaning: format!("An event of a channel, for the sessions that subscribed to it: {subscribe}"),
+        next: Some(format!(
+            "`stagedoor trigger {path}` lets one happen, `stagedoor logs --kind event` shows who received it"
+        )),
+        section: String::new(),
+    }
+}
 
 /// The meanings of a word. A reason may have its details behind it, as in a header.
 pub(crate) fn meanings(word: &str) -> Vec<Meaning> {
@@ -105,6 +132,16 @@ impl Row<'_> {
             section: self.section.to_owned(),
         };
         let mut found: Vec<Meaning> = words.map(meaning).collect();
+        if kind == "close reason" {
+            let of = |reason: &Meaning| Meaning {
+                word: cell(1).to_owned(),
+                kind: "close code",
+                meaning: format!("{}: {}", reason.word, plain(cell(2))),
+                ..reason.clone()
+            };
+            let codes: Vec<Meaning> = found.iter().map(of).collect();
+            found.extend(codes);
+        }
         if kind == "message" {
             let statuses = cell(0).split(',').map(|status| status.trim().to_owned());
             let of = |word| Meaning { word, kind: "status", meaning: plain(cell(1)), ..meaning("") };
@@ -192,6 +229,9 @@ mod tests {
         check("invalid_token", "message", "token-expired", Some("right credentials"));
         check("slow_consumer", "close reason", "reads too slowly", Some("Read faster"));
         check("429", "status", "TOO_MANY_REQUESTS", Some("Retry-After"));
+        check("1013", "close code", "slow_consumer: ", Some("Read faster"));
+        check("chat", "event", "subscribe/chat", Some("trigger chat"));
+        check("SYSTEM", "event", "itself", Some("without a subscription"));
         check("evicted", "close reason", "1008", Some("ask the operator"));
         check("user-sessions", "cap", "3 connected sessions", None);
         check("chat-send", "quota", "20 in 30 seconds", None);

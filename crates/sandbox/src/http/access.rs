@@ -1,21 +1,16 @@
 //! Who may call: programs with the operator's key, and browsers with the console's cookie. No web page of
 //! another origin may.
 
-use std::net::IpAddr;
-
 use axum::Router;
 use axum::extract::Request;
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use domain::secret::{OperatorKey, SecretHash};
-use http::uri::Authority;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 
 use super::answer::Problem;
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
-/// A proxy adds these, so the browser may be on another machine.
-const FORWARDED: [&str; 4] = ["forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip"];
 /// Number of characters of the cookie's name that differ between sandboxes.
 const NAME_CHARS: usize = 8;
 
@@ -24,8 +19,6 @@ const NAME_CHARS: usize = 8;
 pub(super) struct Access {
     operator_key: SecretHash,
     cookie: Cookie,
-    /// Whether only this machine can reach the sandbox.
-    is_local: bool,
 }
 
 /// The cookie of the console. Browsers share cookies between the ports of a host, so each sandbox has a name
@@ -41,24 +34,17 @@ struct Cookie {
 impl Access {
     /// The access with this key. The cookie follows from the key: an open page stays valid when the sandbox
     /// is started again.
-    pub fn new(operator_key: SecretHash, is_local: bool, is_secure: bool) -> Self {
+    pub fn new(operator_key: SecretHash, is_secure: bool) -> Self {
         let derived = |label: &str| SecretHash::of(&format!("{label} {}", operator_key.as_str()));
         let name: String = derived("name of the console").as_str().chars().take(NAME_CHARS).collect();
         let name = format!("stagedoor_console_{name}");
         let cookie = Cookie { name, value: derived("cookie of the console"), is_secure };
-        Self { operator_key, cookie, is_local }
+        Self { operator_key, cookie }
     }
 
     /// Whether this is the operator's key.
     pub fn is_key(&self, presented: &str) -> bool {
         OperatorKey::presented(presented.trim()).is_some_and(|key| self.operator_key.matches(&key.hash()))
-    }
-
-    /// Whether the browser is on this machine: only this machine can reach the sandbox, and the browser
-    /// reaches it by a loopback name, without a proxy.
-    pub fn is_local(&self, headers: &HeaderMap) -> bool {
-        let is_forwarded = FORWARDED.iter().any(|name| headers.contains_key(*name));
-        self.is_local && !is_forwarded && text(headers, &header::HOST).is_some_and(is_loopback)
     }
 
     /// Whether the browser has the cookie.
@@ -145,15 +131,6 @@ fn has_own_origin(headers: &HeaderMap) -> bool {
     origin.is_some_and(|(_, host)| text(headers, &header::HOST) == Some(host))
 }
 
-fn is_loopback(host: &str) -> bool {
-    let Ok(authority) = host.parse::<Authority>() else { return false };
-    let name = authority.host().trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase();
-    match name.parse::<IpAddr>() {
-        Ok(address) => address.to_canonical().is_loopback(),
-        Err(_) => name == "localhost" || name.ends_with(".localhost"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -166,10 +143,6 @@ mod tests {
             headers.insert(*name, HeaderValue::from_str(value).expect("a value"));
         }
         headers
-    }
-
-    fn access(is_local: bool) -> Access {
-        Access::new(SecretHash::of("key"), is_local, false)
     }
 
     #[test]
@@ -192,7 +165,7 @@ mod tests {
 
     #[test]
     fn a_cookie_changes_something_only_from_a_page_of_the_sandbox() {
-        let access = access(true);
+        let access = access_of("key");
         let cookie = format!("a=b; {}={}", access.cookie.name, access.cookie.value.as_str());
         let with = |more: &[(&'static str, &str)]| headers(&[&[("cookie", cookie.as_str())], more].concat());
         let origin = ("origin", "http://127.0.0.1:8080");
@@ -209,24 +182,8 @@ mod tests {
         }
         let wrong = format!("{}=x", access.cookie.name);
         assert!(access.check(&Method::GET, &headers(&[("cookie", &wrong)])).is_err());
-        let other = Access::new(SecretHash::of("other key"), true, false);
+        let other = access_of("other key");
         assert!(other.check(&Method::GET, &with(&[])).is_err());
-    }
-
-    #[test]
-    fn only_a_browser_of_the_same_machine_is_local() {
-        for (is_local, given, expected) in [
-            (true, vec![], true),
-            (false, vec![], false),
-            (true, vec![("host", "localhost:8080")], true),
-            (true, vec![("host", "[::1]:8080")], true),
-            (true, vec![("host", "sandbox.example")], false),
-            (true, vec![("host", "localhost.evil.example")], false),
-            (true, vec![("x-forwarded-for", "192.0.2.1")], false),
-            (true, vec![("forwarded", "for=192.0.2.1")], false),
-        ] {
-            assert_eq!(access(is_local).is_local(&headers(&given)), expected, "{given:?}");
-        }
     }
 
     #[test]
@@ -240,6 +197,6 @@ mod tests {
     }
 
     fn access_of(key: &str) -> Access {
-        Access::new(SecretHash::of(key), true, false)
+        Access::new(SecretHash::of(key), false)
     }
 }

@@ -31,6 +31,12 @@ impl Problem {
         Self::new(StatusCode::BAD_REQUEST, format!("{field}: {rule}"))
     }
 
+    /// What is asked for is right in itself, but the sandbox is in another state now. `why` continues the
+    /// sentence.
+    pub(crate) fn unmet(field: &str, why: impl std::fmt::Display) -> Self {
+        Self::new(StatusCode::CONFLICT, format!("{field}: {why}"))
+    }
+
     /// The status.
     pub(crate) fn status(&self) -> StatusCode {
         self.status

@@ -3,6 +3,7 @@
 use axum::body::{Bytes, to_bytes};
 use axum::extract::{FromRequest, Request};
 use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
 
 use super::answer::Problem;
 
@@ -36,6 +37,11 @@ pub(super) fn read<T: DeserializeOwned>(bytes: &Bytes) -> Result<T, Problem> {
         let field = if path == "." { "body" } else { &path };
         Problem::invalid(field, rule(&error.inner().to_string()))
     })
+}
+
+/// Reads a value from an object.
+pub(super) fn of<T: DeserializeOwned>(fields: Map<String, Value>) -> Result<T, Problem> {
+    read(&Bytes::from(Value::Object(fields).to_string()))
 }
 
 /// The rule of a value, without its position in the text: the field is named.

@@ -122,10 +122,26 @@ pub(super) async fn steer(
     Ok(Content(Steered { clock: state(&sandbox), happened, omitted }))
 }
 
+/// Checks a change, but for what depends on the time of the clock.
+pub(super) fn check(change: &Change) -> Result<(), Problem> {
+    let Change { advance, to, until, mode, rate } = change;
+    if advance.as_ref().is_some_and(|span| time_text::parse_span(span).is_none()) {
+        return Err(Problem::invalid("advance", time_text::SPAN_RULE));
+    }
+    if to.as_ref().is_some_and(|time| Timestamp::parse_rfc3339(time).is_none()) {
+        return Err(Problem::invalid("to", TIME_RULE));
+    }
+    if let Some(word) = until {
+        due_kind(word)?;
+    }
+    mode.map_or(Ok(()), |mode| clock_mode(mode, *rate).map(drop))
+}
+
+const TIME_RULE: &str = "must be an RFC 3339 time like 2027-01-01T00:00:00Z";
+
 /// The time to which the clock is moved.
 fn time_of(sandbox: &Sandbox, text: &str) -> Result<Timestamp, Problem> {
-    let rule = "must be an RFC 3339 time like 2027-01-01T00:00:00Z";
-    let time = Timestamp::parse_rfc3339(text).ok_or_else(|| Problem::invalid("to", rule))?;
+    let time = Timestamp::parse_rfc3339(text).ok_or_else(|| Problem::invalid("to", TIME_RULE))?;
     let now = sandbox.clock().now();
     if time < now {
         let rule = format!("must not be earlier than the clock's time, {}", now.rfc3339());
@@ -145,10 +161,9 @@ fn due_kind(name: &str) -> Result<DueKind, Problem> {
 impl From<MoveError> for Problem {
     fn from(error: MoveError) -> Self {
         match error {
-            MoveError::NothingAhead => Self::invalid(
-                "until",
-                "must be something that becomes due, but nothing of that kind is ahead: see GET /sandbox/v1/clock/next",
-            ),
+            MoveError::NothingAhead => {
+                Self::unmet("until", "nothing of that kind is ahead: see GET /sandbox/v1/clock/next")
+            }
             MoveError::Service(error) => error.into(),
         }
     }

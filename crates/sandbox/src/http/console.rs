@@ -32,6 +32,7 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
 use super::access::{Access, is_foreign};
 use super::answer::Problem;
 use super::surroundings::Surroundings;
+use crate::console_links::OPEN_PATH;
 use crate::sandbox::Sandbox;
 use handle::{Console, FORM_BYTES_MAX, field, read_form};
 use page::{KeyPage, Page};
@@ -52,6 +53,7 @@ const LANGUAGE_COOKIE_S: u32 = 365 * 24 * 60 * 60;
 pub(super) fn routes(sandbox: Sandbox, access: Access, api: Router, surroundings: Surroundings) -> Router {
     Router::new()
         .route(PATH, get(show))
+        .route(OPEN_PATH, get(open))
         .route("/sandbox/console/key", post(present_key))
         .route("/sandbox/console/act", post(act::act))
         .route("/sandbox/console/sign-in", post(sign_in::sign_in))
@@ -65,21 +67,39 @@ pub(super) fn routes(sandbox: Sandbox, access: Access, api: Router, surroundings
         .with_state(Console::new(sandbox, access, api, surroundings))
 }
 
-/// `GET /`: the console. A browser of the same machine gets the cookie. Any other one is asked for the
-/// operator's key.
+/// `GET /`: the console, for a browser with the cookie. Any other one is told how to get it.
 async fn show(State(console): State<Console>, RawQuery(query): RawQuery, headers: HeaderMap) -> Response {
     let view = View::of(&query.unwrap_or_default(), &headers);
-    let access = console.access();
-    let is_known = access.has_cookie(&headers);
-    let mut response = match is_known || access.is_local(&headers) {
+    let mut response = match console.access().has_cookie(&headers) {
         true => Page::answer(&console, &view, None).await,
         false => KeyPage::answer(&view, false),
     };
-    let given = access.set_cookie().filter(|_| !is_known && access.is_local(&headers));
     let remembered = view.is_language_new.then(|| language_cookie(&view)).flatten();
-    let cookies = given.into_iter().chain(remembered);
-    cookies.for_each(|cookie| _ = response.headers_mut().append(header::SET_COOKIE, cookie));
+    remembered.into_iter().for_each(|cookie| _ = response.headers_mut().append(header::SET_COOKIE, cookie));
     response
+}
+
+/// `GET /sandbox/console/open?token=…`: gives the cookie to the browser that uses a one-time address first,
+/// and leads it to the console, or to the page of the sandbox in `to`.
+async fn open(State(console): State<Console>, RawQuery(query): RawQuery, headers: HeaderMap) -> Response {
+    let query = query.unwrap_or_default();
+    let fields: Vec<_> = form_urlencoded::parse(query.as_bytes()).into_owned().collect();
+    let page = Redirect::to(own_path(field(&fields, "to")).unwrap_or(PATH));
+    let access = console.access();
+    if access.has_cookie(&headers) {
+        return page.into_response();
+    }
+    let is_right = console.sandbox().console_links().take(field(&fields, "token"));
+    match access.set_cookie().filter(|_| is_right) {
+        Some(cookie) => ([(header::SET_COOKIE, cookie)], page).into_response(),
+        None => KeyPage::answer(&View::of("", &headers), false),
+    }
+}
+
+/// A path of this origin, for a redirect.
+fn own_path(to: &str) -> Option<&str> {
+    let is_local = to.starts_with('/') && !to.starts_with("//") && !to.contains('\\');
+    (is_local && to.bytes().all(|byte| byte.is_ascii_graphic())).then_some(to)
 }
 
 /// The cookie that remembers the language.
@@ -100,4 +120,19 @@ async fn present_key(State(console): State<Console>, request: Request) -> Result
         Some(cookie) => ([(header::SET_COOKIE, cookie)], Redirect::to(PATH)).into_response(),
         None => KeyPage::answer(&View::of("", &parts.headers), true),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_of_the_console_leads_only_to_own_pages() {
+        for to in ["/docs", "/account-interlock?clientId=demo&redirectUri=http://127.0.0.1/"] {
+            assert_eq!(own_path(to), Some(to));
+        }
+        for to in ["", "docs", "//evil.example", "/\\evil.example", "https://evil.example", "/a\r\nb"] {
+            assert_eq!(own_path(to), None, "{to:?}");
+        }
+    }
 }

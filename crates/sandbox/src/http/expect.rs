@@ -53,18 +53,8 @@ pub(super) async fn expect(
     State(sandbox): State<Sandbox>,
     JsonBody(expectation): JsonBody<Expectation>,
 ) -> Answer<Fulfilled> {
-    let Expectation { kind, conditions, after, within, times } = expectation;
-    let text = |value: Value| match value {
-        Value::String(text) => text,
-        other => other.to_string(),
-    };
-    let conditions: Vec<_> = conditions.into_iter().map(|(field, value)| (field, text(value))).collect();
-    let filter = Filter::parse(kind.as_deref(), &conditions)?;
-    let within = within.map_or(Ok(Duration::ZERO), |within| parse_within(&within))?;
-    let times = times.unwrap_or(1);
-    if !(1..=TIMES_MAX).contains(&times) {
-        return Err(Problem::invalid("times", format!("must be a number from 1 to {TIMES_MAX}")));
-    }
+    let after = expectation.after;
+    let (filter, within, times) = checked(expectation)?;
     let late = async {
         match sandbox.parts() {
             Some(node) => node.service.clock().sleep(within).await,
@@ -80,6 +70,29 @@ pub(super) async fn expect(
         }
         () = late => Err(missed(sandbox.log(), &filter, after, times)),
     }
+}
+
+/// What is waited for, for how long, and how many of it.
+pub(super) fn checked(expectation: Expectation) -> Result<(Filter, Duration, usize), Problem> {
+    let Expectation { kind, conditions, within, times, .. } = expectation;
+    let text = |value: Value| match value {
+        Value::String(text) => text,
+        other => other.to_string(),
+    };
+    let conditions: Vec<_> = conditions.into_iter().map(|(field, value)| (field, text(value))).collect();
+    let filter = Filter::parse(kind.as_deref(), &conditions)?;
+    let within = within.map_or(Ok(Duration::ZERO), |within| parse_within(&within))?;
+    let times = times.unwrap_or(1);
+    if !(1..=TIMES_MAX).contains(&times) {
+        return Err(Problem::invalid("times", format!("must be a number from 1 to {TIMES_MAX}")));
+    }
+    if filter.finds_all() {
+        return Err(Problem::invalid(
+            "where",
+            "must have a condition, or kind must be given: any record would do",
+        ));
+    }
+    Ok((filter, within, times))
 }
 
 /// Waits for enough records; `None` when the node stops.
@@ -103,7 +116,7 @@ async fn enough(log: &Log, filter: &Filter, mut after: u64, times: usize) -> Opt
 /// The refusal with the records that fulfil the most conditions.
 fn missed(log: &Log, filter: &Filter, after: u64, times: usize) -> Problem {
     let records = log.after(after);
-    let found = records.iter().filter(|record| filter.finds(record)).count();
+    let found: Vec<_> = records.iter().filter(|record| filter.finds(record)).collect();
     let near = |record: &Arc<Record>| {
         let (fulfilled, failed) = filter.nearness(record).filter(|(_, failed)| !failed.is_empty())?;
         (fulfilled > 0).then(|| (fulfilled, json!({ "failed": failed, "record": record })))
@@ -112,7 +125,9 @@ fn missed(log: &Log, filter: &Filter, after: u64, times: usize) -> Problem {
     let mut nearest: Vec<(usize, Value)> = records.iter().rev().filter_map(near).collect();
     nearest.sort_by_key(|(fulfilled, _)| std::cmp::Reverse(*fulfilled));
     let nearest: Vec<Value> = nearest.into_iter().take(NEAREST_MAX).map(|(_, miss)| miss).collect();
-    let message = format!("expected {times} matching records, found {found}: see nearest");
+    let unknown = filter.unknown_fields(&records);
+    let message = format!("expected {times} matching records, found {}", found.len());
     let problem = Problem::new(StatusCode::BAD_REQUEST, message);
-    problem.with_content(json!({ "found": found, "nearest": nearest }))
+    problem
+        .with_content(json!({ "found": found.len(), "data": found, "nearest": nearest, "unknown": unknown }))
 }

@@ -4,6 +4,7 @@ use axum::extract::{RawQuery, State};
 use http::StatusCode;
 
 use super::answer::{Answer, Content, Problem};
+use super::names;
 use crate::explain::{self, Explanation};
 use crate::sandbox::Sandbox;
 
@@ -17,12 +18,23 @@ pub(super) async fn show(State(sandbox): State<Sandbox>, RawQuery(query): RawQue
     let service = &sandbox.parts().ok_or_else(starting)?.service;
     let unknown = || {
         let message = format!(
-            "what: nothing is known of {what}: no id that is stored or recorded, no reason, no message of a refusal, \
-             no close reason"
+            "what: nothing is known of {what}: no id that is stored or recorded, no name, no event, no reason, no \
+             message of a refusal, no close reason or code"
         );
         Problem::new(StatusCode::NOT_FOUND, message)
     };
-    explain::explain(&sandbox, service, &what).await?.map(Content).ok_or_else(unknown)
+    if let Some(explained) = explain::explain(&sandbox, service, &what).await? {
+        return Ok(Content(explained));
+    }
+    // People and applications have names besides their ids.
+    let id = match names::channel(service, "what", &what).await {
+        Ok(id) => id.to_string(),
+        Err(_) => match names::application(service, "what", &what).await {
+            Ok(application) => application.client_id.to_string(),
+            Err(_) => return Err(unknown()),
+        },
+    };
+    explain::explain(&sandbox, service, &id).await?.map(Content).ok_or_else(unknown)
 }
 
 fn what(query: &str) -> Result<String, Problem> {

@@ -27,6 +27,11 @@ pub(super) async fn profiles() -> Content<Value> {
     Content(json!({ "data": NetworkProfile::all() }))
 }
 
+/// Checks a rule, but for the names in it.
+pub(super) fn check(rule: NewRule) -> Result<(), Problem> {
+    checked(rule).map(drop)
+}
+
 /// `POST /sandbox/v1/faults`: adds a rule.
 pub(super) async fn add(State(sandbox): State<Sandbox>, JsonBody(rule): JsonBody<NewRule>) -> Answer<Value> {
     let rule = match sandbox.parts() {

@@ -12,11 +12,13 @@ use serde_json::{Map, Value, json};
 
 use super::answer::Problem;
 use super::clock::{Change, ClockState, Next, Steered};
+use super::console_link::ConsoleLink;
 use super::environment::Environment;
 use super::expect::{Expectation, Fulfilled};
 use super::faults::NewRule;
 use super::hosts::ShownHosts;
 use super::log::Excerpt;
+use super::scenario_check::{CheckedSteps, Mistakes};
 use super::sign_in::SignInAddress;
 use super::tokens::{Issued, SignInFields};
 use super::trigger;
@@ -36,7 +38,7 @@ const REFUSALS: [(&str, &str); 6] = [
     ("401", "The operator key is missing or wrong."),
     ("403", "A web page of another origin called."),
     ("404", "There is no such thing."),
-    ("409", "There is no room for another one."),
+    ("409", "It does not go now: there is no room for another one, or nothing that it could happen to."),
     ("503", "The sandbox still starts."),
 ];
 
@@ -117,6 +119,19 @@ const CALLS: &[Call] = &[
         .takes::<ScenarioRun>(),
     Call::new::<Issued>("post", "/sandbox/v1/tokens", "issueTokens", "Signs a user in without the pages")
         .takes::<SignInFields>(),
+    Call::new::<Mistakes>(
+        "post",
+        "/sandbox/v1/scenario-check",
+        "checkScenario",
+        "Says what is wrong with the steps of a scenario",
+    )
+    .takes::<CheckedSteps>(),
+    Call::new::<ConsoleLink>(
+        "post",
+        "/sandbox/v1/console-link",
+        "openConsole",
+        "Makes an address that opens the console once",
+    ),
     Call::new::<Environment>(
         "post",
         "/sandbox/v1/environment",

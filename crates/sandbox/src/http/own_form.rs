@@ -6,8 +6,8 @@ use super::access::{Access, is_foreign};
 use super::answer::Problem;
 use crate::sandbox::{Parts, Sandbox};
 
-/// The parts of the node, for a form of a page of the sandbox. A browser of another machine needs the cookie
-/// of the console, because the pages show secrets.
+/// The parts of the node, for a form of a page of the sandbox. The browser needs the cookie of the console,
+/// because the pages show secrets.
 ///
 /// # Errors
 /// The form is of another origin, the browser may not post it, or the node still starts.
@@ -20,8 +20,8 @@ pub(super) fn own_form<'s>(
         let message = "Origin: web pages of other origins may not do this";
         return Err(Problem::new(StatusCode::FORBIDDEN, message));
     }
-    if !access.is_local(headers) && !access.has_cookie(headers) {
-        let message = "the console's cookie is required";
+    if !access.has_cookie(headers) {
+        let message = "open the console first, with `stagedoor open`: this page shows secrets";
         return Err(Problem::new(StatusCode::UNAUTHORIZED, message));
     }
     sandbox.parts().ok_or_else(starting)

@@ -5,6 +5,7 @@ mod access;
 mod channels;
 mod events;
 mod expire;
+mod field;
 mod input;
 mod storm;
 
@@ -24,6 +25,8 @@ use crate::log::{NewRecord, RecordKind};
 use crate::sandbox::{Parts, Sandbox};
 use input::{Input, Outcome};
 
+pub(super) use field::{Field, FieldType};
+
 /// A kind of trigger.
 #[derive(Serialize)]
 pub(super) struct Kind {
@@ -31,9 +34,9 @@ pub(super) struct Kind {
     pub name: &'static str,
     /// What happens.
     pub summary: &'static str,
-    /// The names of the fields, each with its meaning.
-    #[serde(serialize_with = "field_map")]
-    pub fields: &'static [(&'static str, &'static str)],
+    /// The fields.
+    #[serde(flatten, serialize_with = "field::maps")]
+    pub fields: &'static [Field],
     #[serde(skip)]
     run: fn(Input) -> Running,
 }
@@ -41,19 +44,23 @@ pub(super) struct Kind {
 type Running = Pin<Box<dyn Future<Output = Result<Outcome, Problem>> + Send>>;
 
 /// A sender, follower or viewer without a default of its own.
-const FROM: (&str, &str) = ("from", "who does it; default: the last person");
-const TO: (&str, &str) = ("to", "the channel; default: that of the first person");
-const CHANNEL: (&str, &str) = ("channel", "the channel; default: that of the first person");
-const VIEWER: (&str, &str) = ("viewer", "who watches; default: the last person");
-const USER: (&str, &str) = ("user", "the user; default: the first person");
-const CLIENT: (&str, &str) = ("client", "the application; default: the first one");
-const MESSAGE: (&str, &str) = ("message", "the text");
-const EMOJIS: (&str, &str) =
-    ("emojis", "emojis in the text, as in {\"smile\":\"https://e.example/smile.png\"}");
-const SESSION: (&str, &str) = ("session", "the key of one session; or user, or client");
-const SESSIONS_OF_USER: (&str, &str) =
-    ("user", "the sessions of this user; default without session and client: the first person");
-const SESSIONS_OF_CLIENT: (&str, &str) = ("client", "the sessions of this application");
+const FROM: Field = Field::text("from", "who does it; default: the last person");
+const TO: Field = Field::text("to", "the channel; default: that of the first person");
+const CHANNEL: Field = Field::text("channel", "the channel; default: that of the first person");
+const VIEWER: Field = Field::text("viewer", "who watches; default: the last person");
+const USER: Field = Field::text("user", "the user; default: the first person");
+const CLIENT: Field = Field::text("client", "the application; default: the first one");
+const MESSAGE: Field = Field::text("message", "the text");
+const EMOJIS: Field =
+    Field::object("emojis", "emojis in the text, as in {\"smile\":\"https://e.example/smile.png\"}");
+const SESSION: Field = Field::text("session", "the key of one session; or user, or client");
+const SESSIONS_OF_USER: Field =
+    Field::text("user", "the sessions of this user; default without session and client: the first person");
+const SESSIONS_OF_CLIENT: Field = Field::text("client", "the sessions of this application");
+const WAIT_SESSION: Field =
+    Field::span("wait", "how long to wait for a session, in real time, as in 5s; default: not at all");
+const WAIT_SUBSCRIBED: Field =
+    Field::span("wait", "how long to wait for a subscribed session, in real time; default: none is needed");
 
 /// The kinds.
 pub(super) const KINDS: &[Kind] = &[
@@ -65,7 +72,8 @@ pub(super) const KINDS: &[Kind] = &[
             FROM,
             MESSAGE,
             EMOJIS,
-            ("badges", "the addresses of the sender's badges; default: those of the role"),
+            Field::list("badges", "the addresses of the sender's badges; default: those of the role"),
+            WAIT_SUBSCRIBED,
         ],
         run: |input| Box::pin(events::chat(input)),
     },
@@ -75,11 +83,12 @@ pub(super) const KINDS: &[Kind] = &[
         fields: &[
             TO,
             FROM,
-            ("anonymous", "true: the donor has no name"),
-            ("amount", "won; default: 1000"),
+            Field::flag("anonymous", "true: the donor has no name"),
+            Field::text("amount", "won; default: 1000"),
             MESSAGE,
-            ("type", "CHAT or VIDEO; default: CHAT"),
+            Field::text("type", "CHAT or VIDEO; default: CHAT"),
             EMOJIS,
+            WAIT_SUBSCRIBED,
         ],
         run: |input| Box::pin(events::donation(input)),
     },
@@ -89,10 +98,11 @@ pub(super) const KINDS: &[Kind] = &[
         fields: &[
             TO,
             FROM,
-            ("tier", "1 or 2; default: 1"),
-            ("tierName", "the brand name; default: that of the tier"),
-            ("month", "months subscribed; default: 1"),
-            ("since", "the first day, as an RFC 3339 time; default: now"),
+            Field::number("tier", "1 or 2; default: 1"),
+            Field::text("tierName", "the brand name; default: that of the tier"),
+            Field::number("month", "months subscribed; default: 1"),
+            Field::text("since", "the first day, as an RFC 3339 time; default: now"),
+            WAIT_SUBSCRIBED,
         ],
         run: |input| Box::pin(events::subscription(input)),
     },
@@ -113,8 +123,8 @@ pub(super) const KINDS: &[Kind] = &[
         summary: "a channel restricts another one in its chat",
         fields: &[
             CHANNEL,
-            ("target", "who is restricted; default: the last person"),
-            ("temporary", "true: for a minute"),
+            Field::text("target", "who is restricted; default: the last person"),
+            Field::flag("temporary", "true: for a minute"),
         ],
         run: |input| Box::pin(channels::restrict(input)),
     },
@@ -123,12 +133,12 @@ pub(super) const KINDS: &[Kind] = &[
         summary: "a channel goes on air, or changes its live",
         fields: &[
             CHANNEL,
-            ("title", "default: that of the broadcast setting"),
-            ("category", "the id of a category; default: that of the broadcast setting"),
-            ("viewers", "number of viewers; default: 0"),
-            ("tags", "default: those of the broadcast setting"),
-            ("adult", "true: for adults"),
-            ("thumbnail", "the address of its picture"),
+            Field::text("title", "default: that of the broadcast setting"),
+            Field::text("category", "the id of a category; default: that of the broadcast setting"),
+            Field::number("viewers", "number of viewers; default: 0"),
+            Field::list("tags", "default: those of the broadcast setting"),
+            Field::flag("adult", "true: for adults"),
+            Field::text("thumbnail", "the address of its picture"),
         ],
         run: |input| Box::pin(channels::live(input)),
     },
@@ -141,19 +151,19 @@ pub(super) const KINDS: &[Kind] = &[
     Kind {
         name: "watch",
         summary: "a viewer watches a live, which counts for drops",
-        fields: &[CHANNEL, VIEWER, ("minutes", "default: 1")],
+        fields: &[CHANNEL, VIEWER, Field::number("minutes", "default: 1")],
         run: |input| Box::pin(channels::watch(input)),
     },
     Kind {
         name: "claim",
         summary: "a viewer claims a reward",
         fields: &[
-            (
+            Field::text(
                 "campaign",
                 "the id of the campaign; default: the first with a reward that the viewer can claim",
             ),
-            ("reward", "the id of the reward; default: the first that the viewer can claim"),
-            ("claim", "the id of the claim; default: a new one"),
+            Field::text("reward", "the id of the reward; default: the first that the viewer can claim"),
+            Field::text("claim", "the id of the claim; default: a new one"),
             VIEWER,
         ],
         run: |input| Box::pin(channels::claim(input)),
@@ -167,17 +177,17 @@ pub(super) const KINDS: &[Kind] = &[
     Kind {
         name: "remove-scope",
         summary: "an application loses a scope",
-        fields: &[CLIENT, ("scope", "the name of the scope; default: its first one")],
+        fields: &[CLIENT, Field::text("scope", "the name of the scope; default: its first one")],
         run: |input| Box::pin(access::remove_scope(input)),
     },
     Kind {
         name: "expire",
         summary: "codes, tokens or session URLs end now; the clock stays",
         fields: &[
-            ("what", "code, access-token, refresh-token or session-url; default: access-token"),
-            ("user", "those of this user; default without client and token: the first person"),
-            ("client", "those of this application"),
-            ("token", "the one: a code, a token, or a session URL"),
+            Field::text("what", "code, access-token, refresh-token or session-url; default: access-token"),
+            Field::text("user", "those of this user; default without client and token: the first person"),
+            Field::text("client", "those of this application"),
+            Field::text("token", "the one: a code, a token, or a session URL"),
         ],
         run: |input| Box::pin(expire::expire(input)),
     },
@@ -188,7 +198,8 @@ pub(super) const KINDS: &[Kind] = &[
             SESSION,
             SESSIONS_OF_USER,
             SESSIONS_OF_CLIENT,
-            ("reason", "a close reason, as in slow_consumer; default: evicted"),
+            Field::text("reason", "a close reason, as in slow_consumer; default: evicted"),
+            WAIT_SESSION,
         ],
         run: |input| Box::pin(access::close_session(input)),
     },
@@ -199,14 +210,22 @@ pub(super) const KINDS: &[Kind] = &[
             SESSION,
             SESSIONS_OF_USER,
             SESSIONS_OF_CLIENT,
-            ("silent", "true: they stay half open, and nothing passes them any more"),
+            Field::flag("silent", "true: they stay half open, and nothing passes them any more"),
+            WAIT_SESSION,
         ],
         run: |input| Box::pin(access::cut_connection(input)),
     },
     Kind {
         name: "exhaust-quota",
         summary: "the calls of a user through an application use up their quota",
-        fields: &[CLIENT, USER],
+        fields: &[
+            CLIENT,
+            USER,
+            Field::span(
+                "for",
+                "how long, on the sandbox's clock, as in 10s; default: until the next one is free",
+            ),
+        ],
         run: |input| Box::pin(access::exhaust_quota(input)),
     },
     Kind {
@@ -214,11 +233,11 @@ pub(super) const KINDS: &[Kind] = &[
         summary: "many events for a while; answers at the end, with the percentiles of their latencies",
         fields: &[
             CHANNEL,
-            ("from", "who does it; default: any of the other people"),
-            ("rate", "events a second, 1 to 1000; default: 10"),
-            ("duration", "in real time, up to 10m; default: 10s"),
-            ("mix", "the weights; default: {\"chat\":8,\"donation\":1,\"subscription\":1}"),
-            ("seed", "the same seed gives the same events; default: 1"),
+            Field::text("from", "who does it; default: any of the other people"),
+            Field::number("rate", "events a second, 1 to 1000; default: 10"),
+            Field::span("duration", "in real time, up to 10m; default: 10s"),
+            Field::object("mix", "the weights; default: {\"chat\":8,\"donation\":1,\"subscription\":1}"),
+            Field::number("seed", "the same seed gives the same events in the same order; default: 1"),
         ],
         run: |input| Box::pin(storm::storm(input)),
     },
@@ -232,7 +251,7 @@ pub(super) fn names() -> Vec<&'static str> {
 /// The kinds with their fields as text, for the help of the command line.
 pub(super) fn help() -> String {
     let kind = |kind: &Kind| {
-        let field = |(name, about): &(&str, &str)| format!("\n      --{name:<12} {about}");
+        let field = |Field { name, about, .. }: &Field| format!("\n      --{name:<12} {about}");
         format!("  {}: {}{}\n", kind.name, kind.summary, kind.fields.iter().map(field).collect::<String>())
     };
     format!("Kinds:\n{}", KINDS.iter().map(kind).collect::<String>())
@@ -249,12 +268,8 @@ pub(super) async fn run(
     uri: Uri,
     JsonBody(fields): JsonBody<Map<String, Value>>,
 ) -> Answer<Outcome> {
-    let name = uri.path().rsplit('/').next().unwrap_or_default();
-    let kind = KINDS.iter().find(|kind| kind.name == name).ok_or_else(|| unknown_kind(name))?;
-    if let Some(field) = fields.keys().find(|field| kind.fields.iter().all(|(known, _)| known != field)) {
-        let known = kind.fields.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
-        return Err(Problem::invalid(field, format!("{name} has no such field. Its fields are: {known}")));
-    }
+    let kind = kind(uri.path().rsplit('/').next().unwrap_or_default())?;
+    let fields = kind.read(fields)?;
     let starting = || Problem::new(StatusCode::SERVICE_UNAVAILABLE, "the sandbox still starts: try again");
     let Parts { service, gateway, .. } = sandbox.parts().ok_or_else(starting)?.clone();
     let acting = service.acting_as(Actor::Command("trigger"), Some(OperatorRole::Admin), String::new());
@@ -272,14 +287,28 @@ pub(super) async fn run(
     Ok(Content(happened))
 }
 
-fn unknown_kind(name: &str) -> Problem {
-    let known = KINDS.iter().map(|kind| kind.name).collect::<Vec<_>>().join(", ");
-    Problem::new(StatusCode::NOT_FOUND, format!("kind: {name} is unknown. The kinds are: {known}"))
+/// The kind of this name.
+pub(super) fn kind(name: &str) -> Result<&'static Kind, Problem> {
+    KINDS.iter().find(|kind| kind.name == name).ok_or_else(|| {
+        let message = format!("kind: {name} is unknown. The kinds are: {}", names().join(", "));
+        Problem::new(StatusCode::NOT_FOUND, message)
+    })
 }
 
-fn field_map<S: serde::Serializer>(
-    fields: &&'static [(&'static str, &'static str)],
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    serializer.collect_map(fields.iter().copied())
+impl Kind {
+    /// The given fields, each as its type says.
+    pub(super) fn read(&self, given: Map<String, Value>) -> Result<Map<String, Value>, Problem> {
+        let read = |(name, value): (String, Value)| {
+            let known =
+                self.fields.iter().find(|field| field.name == name).ok_or_else(|| self.unknown(&name))?;
+            let value = known.takes.read(value).map_err(|rule| Problem::invalid(&name, rule))?;
+            Ok((name, value))
+        };
+        given.into_iter().map(read).collect()
+    }
+
+    fn unknown(&self, field: &str) -> Problem {
+        let known = self.fields.iter().map(|field| field.name).collect::<Vec<_>>().join(", ");
+        Problem::invalid(field, format!("{} has no such field. Its fields are: {known}", self.name))
+    }
 }

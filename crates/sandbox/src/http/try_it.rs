@@ -44,8 +44,8 @@ bilingual! {
         title: "호출 결과", "Answer";
         no_body: "(본문 없음)", "(no body)";
         failed: "보내지 못했습니다", "Not sent";
-        needs_key: "먼저 콘솔을 여세요. 다른 컴퓨터의 브라우저는 운영자 키가 필요합니다.",
-            "Open the console first. A browser of another machine needs the operator key.";
+        needs_key: "먼저 터미널에서 stagedoor open으로 콘솔을 여세요. 이 브라우저에서 한 번이면 됩니다.",
+            "Open the console first: run stagedoor open in a terminal. Once is enough for this browser.";
         console: "콘솔", "Console";
         docs: "문서로 돌아가기", "Back to the documentation";
     }

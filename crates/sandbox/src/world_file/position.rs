@@ -16,7 +16,7 @@ enum Tree {
 
 /// Line and column of a value, from 1, or of the closest value around it. `path` is as in
 /// `applications[0].redirectUris[1]`.
-pub(super) fn position(text: &str, path: &str) -> Option<(u64, u64)> {
+pub fn position(text: &str, path: &str) -> Option<(u64, u64)> {
     let root: Spanned<Tree> = serde_saphyr::from_str(text).ok()?;
     let mut found = &root;
     for step in path.split(['.', '[', ']']).filter(|step| !step.is_empty()) {

@@ -20,6 +20,12 @@ impl WorldFile {
     /// # Errors
     /// The first mistake, with its line and column.
     pub fn parse(text: &str) -> Result<Self, WorldFileError> {
+        // An empty document would be a world without anything.
+        let is_empty = |line: &str| line.trim().is_empty() || line.trim_start().starts_with('#');
+        if text.lines().all(is_empty) {
+            let rule = "the file is empty: `stagedoor world export` writes one".to_owned();
+            return Err(WorldFileError { path: String::new(), rule, position: None });
+        }
         let options = serde_saphyr::options! { with_snippet: false, strict_booleans: true };
         let file: Self = serde_saphyr::from_str_with_options(text, options)
             .map_err(|error| WorldFileError::unreadable(&error))?;

@@ -8,6 +8,7 @@ use sandbox::{WorldFile, WorldFileError, catch_address, move_catch_addresses};
 use service::{Clock, ClockMode, Entropy, SandboxClock};
 
 use super::notes::Notes;
+use super::snapshot::ClockState;
 use super::world::World;
 use crate::{Environment, Node, Settings};
 
@@ -25,6 +26,8 @@ pub(super) struct Creation {
     pub entropy: Entropy,
     /// The time at which the clock stands still; `None` for a clock that shows the system's time and runs.
     pub clock: Option<Timestamp>,
+    /// The clock that a kept world goes on with.
+    pub resumed: Option<ClockState>,
     /// Whether the sandbox steers the clock. Without it the node has the system's clock.
     pub steered: bool,
 }
@@ -61,7 +64,7 @@ impl Creation {
     /// stands still.
     pub async fn begin(&self, settings: Settings) -> Result<(Node, World), CreationError> {
         let Self { file, notes, entropy, steered, .. } = self;
-        let begins_at = self.begins_at();
+        let (begins_at, mode) = self.begins_at();
         let clock = SandboxClock::new(self.made_at(), ClockMode::Frozen);
         let environment = match *steered {
             true => Environment::sandbox(clock.clone(), entropy.clone()),
@@ -74,9 +77,7 @@ impl Creation {
             file.load(service, &clock).await?;
         }
         clock.advance_to(begins_at.unwrap_or_else(|| Clock::system().now()));
-        if begins_at.is_none() {
-            clock.set_mode(ClockMode::Real);
-        }
+        clock.set_mode(mode);
         if exists {
             file.ensure_secrets(service, &notes.client_secrets).await?;
             move_catch_addresses(service, node.base_url()).await?;
@@ -89,15 +90,25 @@ impl Creation {
         Ok((node, world))
     }
 
-    /// The time at which the clock stands still: the given one, else that of the world file.
-    fn begins_at(&self) -> Option<Timestamp> {
-        self.clock.or_else(|| self.file.clock_time())
+    /// The time at which the clock begins, `None` for the system's, and how it runs. A clock that goes on
+    /// never begins earlier than it ended.
+    fn begins_at(&self) -> (Option<Timestamp>, ClockMode) {
+        let resumed = self.resumed.map(ClockState::time_and_mode);
+        match (self.clock, resumed, self.file.clock_time()) {
+            (Some(given), resumed, _) => {
+                (Some(resumed.map_or(given, |(time, _)| time.max(given))), ClockMode::Frozen)
+            }
+            (None, Some((time, mode)), _) => (Some(time), mode),
+            (None, None, Some(time)) => (Some(time), ClockMode::Frozen),
+            (None, None, None) => (None, ClockMode::Real),
+        }
     }
 
     fn made_at(&self) -> Timestamp {
         let is_new = self.notes.starts == 0;
-        match self.begins_at() {
+        match self.begins_at().0 {
             None if is_new && self.entropy.is_seeded() => Timestamp::from_millis(SEEDED_AT_MS),
+            Some(begins_at) if self.resumed.is_some() => begins_at,
             begins_at => {
                 let people_ms = i64::try_from(self.file.people.len()).unwrap_or(0);
                 begins_at.unwrap_or_else(|| Clock::system().now()).plus_ms(-MADE_BEFORE_MS - people_ms)

@@ -11,6 +11,7 @@ use service::Entropy;
 use tokio::sync::{Mutex, OwnedSemaphorePermit};
 
 use super::creation::resume;
+use super::kept_clock::KeptClock;
 use super::snapshot::{ClockState, Former, Snapshot};
 use super::world::World;
 use crate::front::Front;
@@ -33,6 +34,8 @@ pub(super) struct Hosted {
     running: Mutex<Option<Running>>,
     /// What a reset goes back to.
     origin: OnceLock<Arc<Snapshot>>,
+    /// Where the clock is kept; only of the main world.
+    kept_clock: Option<KeptClock>,
     /// Given back when the world ends.
     _place: Option<OwnedSemaphorePermit>,
 }
@@ -86,7 +89,21 @@ impl Hosted {
         place: Option<OwnedSemaphorePermit>,
     ) -> Self {
         let (running, origin) = (Mutex::default(), OnceLock::new());
-        Self { id, operator_key, folder, running, origin, _place: place }
+        Self { id, operator_key, folder, running, origin, kept_clock: None, _place: place }
+    }
+
+    /// The same with a clock that is kept.
+    pub fn with_kept_clock(self, kept_clock: Option<KeptClock>) -> Self {
+        Self { kept_clock, ..self }
+    }
+
+    /// Connects a node that runs from now on.
+    fn connect(&self, node: &Node, host: Weak<dyn WorldHost>) {
+        let Some(sandbox) = node.sandbox() else { return };
+        sandbox.join_host(host);
+        if let Some(kept_clock) = &self.kept_clock {
+            kept_clock.follow(sandbox);
+        }
     }
 
     /// The world runs from now on. A reset goes back to `origin`.
@@ -95,7 +112,7 @@ impl Hosted {
         if let Some(origin) = origin {
             let _ = self.origin.set(origin);
         }
-        join_host(&running.node, host);
+        self.connect(&running.node, host);
         *place = Some(running);
     }
 
@@ -117,6 +134,11 @@ impl Hosted {
             now: node.sandbox()?.clock().now(),
             seed: node.service().entropy().seed_state().map(|state| state.seed),
         })
+    }
+
+    /// A new address that opens its console once.
+    pub async fn console_url(&self) -> Option<String> {
+        self.running.lock().await.as_ref()?.node.sandbox()?.console_url()
     }
 
     /// Takes a snapshot into `file`.
@@ -194,7 +216,7 @@ impl Hosted {
         if let Err(error) = resume(&node, &client_secrets).await {
             return Err(NotStarted { front: node.retire().await.0, error });
         }
-        join_host(&node, host.clone());
+        self.connect(&node, host.clone());
         let description = description.behind(&node, &self.operator_key);
         Ok(Running { node, description })
     }
@@ -227,6 +249,9 @@ impl Hosted {
     /// Ends the world as SIGTERM ends a node.
     pub async fn stop(&self) {
         if let Some(Running { node, .. }) = self.running.lock().await.take() {
+            if let (Some(kept_clock), Some(sandbox)) = (&self.kept_clock, node.sandbox()) {
+                kept_clock.end(sandbox);
+            }
             node.stop().await;
         }
     }
@@ -255,12 +280,6 @@ async fn snapshot_of(id: &str, running: &Running, file: PathBuf) -> WorldResult<
 fn known_client_secrets(node: &Node) -> BTreeMap<String, String> {
     let secrets = node.sandbox().map(sandbox::Sandbox::client_secrets).unwrap_or_default();
     secrets.into_iter().map(|(client_id, secret)| (client_id, secret.expose().to_owned())).collect()
-}
-
-fn join_host(node: &Node, host: Weak<dyn WorldHost>) {
-    if let Some(sandbox) = node.sandbox() {
-        sandbox.join_host(host);
-    }
 }
 
 /// The description of a world with its id.

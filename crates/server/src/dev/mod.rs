@@ -3,6 +3,7 @@
 mod archive;
 mod creation;
 mod hosted;
+mod kept_clock;
 mod notes;
 mod program;
 mod snapshot;
@@ -20,6 +21,7 @@ use temporary_folder::TemporaryFolder;
 
 use crate::Settings;
 use creation::{Creation, CreationError};
+use kept_clock::KeptClock;
 
 pub use world::{Start, World};
 pub use worlds::{WORLDS_MAX, Worlds};
@@ -32,6 +34,7 @@ pub struct Opening {
     /// The folder of this process.
     root: TemporaryFolder,
     creation: Creation,
+    kept_clock: Option<KeptClock>,
     /// The world file and its path, for the position of a mistake.
     source: Option<(PathBuf, String)>,
 }
@@ -73,8 +76,11 @@ impl WorldOptions<'_> {
             .ok_or(format!("{} is damaged", notes::path(self.folder).display()))?;
         let default = || WorldFile::of_default().map_err(|error| error.to_string());
         let file = notes.world.clone().map_or_else(default, Ok)?;
-        let creation = Creation { file, notes, entropy, clock: self.clock, steered: self.steered };
-        Ok((Beginning { creation, source }, key))
+        let kept_clock = self.steered.then(|| KeptClock::of(self.folder));
+        let resumed = kept_clock.as_ref().map(KeptClock::read).transpose()?.flatten();
+        let (clock, steered) = (self.clock, self.steered);
+        let creation = Creation { file, notes, entropy, clock, resumed, steered };
+        Ok((Beginning { creation, kept_clock, source }, key))
     }
 }
 
@@ -82,14 +88,15 @@ impl WorldOptions<'_> {
 #[derive(Debug)]
 pub struct Beginning {
     creation: Creation,
+    kept_clock: Option<KeptClock>,
     source: Option<(PathBuf, String)>,
 }
 
 impl Opening {
     /// How `stagedoor dev` begins with these settings. `root` is the folder of this process.
     pub fn new(settings: Settings, root: TemporaryFolder, beginning: Beginning) -> Self {
-        let Beginning { creation, source } = beginning;
-        Self { settings, root, creation, source }
+        let Beginning { creation, kept_clock, source } = beginning;
+        Self { settings, root, creation, kept_clock, source }
     }
 
     /// The settings of the main world.
@@ -102,8 +109,8 @@ impl Opening {
     /// # Errors
     /// A sentence for the developer.
     pub async fn start(self) -> Result<(Arc<Worlds>, World), String> {
-        let Self { settings, root, creation, source } = self;
-        Worlds::start(settings, root, creation).await.map_err(|error| match (error, source) {
+        let Self { settings, root, creation, kept_clock, source } = self;
+        Worlds::start(settings, root, creation, kept_clock).await.map_err(|error| match (error, source) {
             (CreationError::File(error), Some((path, text))) => {
                 format!("--world {}: {}", path.display(), error.located_in(&text))
             }

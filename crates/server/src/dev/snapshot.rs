@@ -27,10 +27,26 @@ pub(super) struct ClockState {
 
 impl ClockState {
     pub fn of(clock: &SandboxClock) -> Self {
-        let now_ms = clock.now().as_millis();
+        Self::at(clock.now(), clock.mode())
+    }
+
+    /// A clock that shows this time, and runs so from now on.
+    pub fn at(time: Timestamp, mode: ClockMode) -> Self {
+        let now_ms = time.as_millis();
         let from_system_ms = now_ms.saturating_sub(Clock::system().now().as_millis()).saturating_abs();
-        let follows_system = clock.mode() == ClockMode::Real && from_system_ms < FOLLOWS_MS;
-        Self { now_ms, rate: clock.mode().rate(), follows_system }
+        let follows_system = mode == ClockMode::Real && from_system_ms < FOLLOWS_MS;
+        Self { now_ms, rate: mode.rate(), follows_system }
+    }
+
+    /// The time, and how the clock runs.
+    pub fn time_and_mode(self) -> (Timestamp, ClockMode) {
+        let time = Timestamp::from_millis(self.now_ms);
+        match self {
+            Self { follows_system: true, .. } => (time.max(Clock::system().now()), ClockMode::Real),
+            Self { rate: 0.0, .. } => (time, ClockMode::Frozen),
+            Self { rate: 1.0, .. } => (time, ClockMode::Real),
+            Self { rate, .. } => (time, ClockMode::Scaled(rate)),
+        }
     }
 
     /// A clock that stands still.
@@ -40,15 +56,8 @@ impl ClockState {
 
     /// A clock that goes on from this state.
     pub fn clock(self) -> SandboxClock {
-        let time = Timestamp::from_millis(self.now_ms);
-        match self {
-            Self { follows_system: true, .. } => {
-                SandboxClock::new(time.max(Clock::system().now()), ClockMode::Real)
-            }
-            Self { rate: 0.0, .. } => SandboxClock::new(time, ClockMode::Frozen),
-            Self { rate: 1.0, .. } => SandboxClock::new(time, ClockMode::Real),
-            Self { rate, .. } => SandboxClock::new(time, ClockMode::Scaled(rate)),
-        }
+        let (time, mode) = self.time_and_mode();
+        SandboxClock::new(time, mode)
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write;
 use std::path::Path;
 
-use commands::state_file::{self, RunningSandbox, StateFile};
+use commands::state_file::{self, Claim, RunningSandbox};
 use domain::application::Application;
 use domain::{ChannelId, ClientId};
 use sandbox::{KnownSecrets, PASSWORD, TokenPair, WorldFile, for_browser, for_program};
@@ -25,6 +25,8 @@ pub struct Start<'a> {
     pub kept: Option<&'a Path>,
     /// Whether it has the sandbox API, which the commands need.
     pub has_api: bool,
+    /// An address that opens the console once.
+    pub console: Option<String>,
 }
 
 /// Number of people in a row of the overview.
@@ -200,20 +202,18 @@ impl World {
         KnownSecrets { passwords: passwords.collect(), client_secrets, tokens: pairs.collect() }
     }
 
-    /// Writes the state file, by which commands find the sandbox. It is removed when the returned value is
-    /// dropped.
-    pub fn announce(&self, name: &str) -> Option<StateFile> {
+    /// Writes the state file, by which commands find the sandbox.
+    pub fn announce(&self, claim: &mut Claim) {
         let running = RunningSandbox {
-            name: name.to_owned(),
+            name: claim.name().to_owned(),
             pid: std::process::id(),
             base_url: self.base_url.clone(),
             platform_url: self.platform_url.clone(),
             operator_key: self.operator_key.clone(),
         };
-        let failed = |error: &std::io::Error| {
+        if let Err(error) = claim.announce(&running) {
             tracing::warn!(%error, "failed to write the state file: commands need --server and the operator key");
-        };
-        state_file::write(&state_file::folder(), &running).inspect_err(failed).ok()
+        }
     }
 
     /// The description as one line of JSON.
@@ -239,7 +239,10 @@ impl World {
         if let Some(exposure) = &self.exposure {
             writeln!(out, "  WARNING: {exposure}.\n")?;
         }
-        writeln!(out, "  Console        {base_url}/")?;
+        if let Some(console) = &start.console {
+            writeln!(out, "  Console        {console}")?;
+            writeln!(out, "                 it opens once; `stagedoor open` makes another address")?;
+        }
         writeln!(out, "  Documentation  {base_url}/docs")?;
         writeln!(out, "  Sign in        {}", self.sign_in_url)?;
         writeln!(out, "  API            {base_url}/open/v1, {platform_url}/platform/v1")?;

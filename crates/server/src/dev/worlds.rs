@@ -21,6 +21,7 @@ use tokio::sync::{OnceCell, Semaphore};
 use super::archive;
 use super::creation::{Creation, CreationError};
 use super::hosted::{Hosted, Running};
+use super::kept_clock::KeptClock;
 use super::notes::{self, Notes};
 use super::snapshot::Snapshot;
 use super::world::World;
@@ -60,6 +61,7 @@ impl Worlds {
         settings: Settings,
         root: TemporaryFolder,
         creation: Creation,
+        kept_clock: Option<KeptClock>,
     ) -> Result<(Arc<Self>, World), CreationError> {
         let (node, world) = creation.begin(settings.clone()).await?;
         let worlds = Arc::new_cyclic(|this| Self {
@@ -73,11 +75,18 @@ impl Worlds {
             places: Arc::new(Semaphore::new(WORLDS_MAX)),
             named: AtomicU64::new(0),
         });
-        let main = Arc::new(Hosted::new(MAIN_WORLD.to_owned(), creation.notes.operator_key, None, None));
+        let main = Hosted::new(MAIN_WORLD.to_owned(), creation.notes.operator_key, None, None);
+        let main = Arc::new(main.with_kept_clock(kept_clock));
         main.run(Running { node, description: world.clone() }, None, worlds.host()).await;
         main.prepare_reset(worlds.new_file()).await;
         worlds.map().insert(MAIN_WORLD.to_owned(), main);
         Ok((worlds, world))
+    }
+
+    /// A new address that opens the console of the main world once; `None` without one.
+    pub async fn console_url(&self) -> Option<String> {
+        let main = self.world(MAIN_WORLD).ok()?;
+        main.console_url().await
     }
 
     /// Ends all worlds.
@@ -188,7 +197,14 @@ impl Worlds {
         }
         let file = world.unwrap_or_else(|| self.file.clone());
         let entropy = notes::entropy(seed, 0);
-        let creation = Creation { notes: Notes::new(&entropy, &file), file, entropy, clock, steered: true };
+        let creation = Creation {
+            notes: Notes::new(&entropy, &file),
+            file,
+            entropy,
+            clock,
+            resumed: None,
+            steered: true,
+        };
         let (world, database) = self.reserve(name, &creation.notes)?;
         let start = async {
             self.copy_template(&database).await?;

@@ -41,6 +41,6 @@ CatchTexts {
     next_call: "이 토큰으로 API를 부릅니다.", "Call the API with this token:";
 
     failed_title: "할 수 없습니다", "That did not work";
-    needs_key: "다른 컴퓨터의 브라우저는 콘솔을 먼저 열고 운영자 키를 입력해야 합니다.", "A browser of another machine must open the console first, and enter the operator key.";
+    needs_key: "먼저 터미널에서 stagedoor open으로 콘솔을 열고, 이 페이지를 새로 고쳐 주세요.", "Open the console in this browser first: run stagedoor open in a terminal. Then come back to this page.";
 }
 }

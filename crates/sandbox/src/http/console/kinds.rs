@@ -2,7 +2,7 @@
 
 use domain::Language;
 
-use crate::http::trigger::Kind;
+use crate::http::trigger::{Field, FieldType, Kind};
 
 /// The groups of triggers, in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,6 +118,9 @@ const FIELDS: &[(&str, &str, &str)] = &[
     ("adult", "성인 방송", "For adults"),
     ("thumbnail", "섬네일 주소", "Thumbnail"),
     ("claim", "수령 ID", "Claim id"),
+    ("silent", "반쯤 열린 채로", "Half open"),
+    ("wait", "기다리는 시간", "Wait"),
+    ("for", "지속 시간", "For"),
     ("token", "토큰, 코드 또는 URL", "Token, code or URL"),
 ];
 
@@ -137,6 +140,7 @@ const FOLDED: &[&str] = &[
     "mix",
     "seed",
     "token",
+    "wait",
 ];
 
 /// The field's value at first, if it is not empty.
@@ -170,8 +174,8 @@ pub(super) fn field_label(field: &'static str, language: Language) -> &'static s
 }
 
 /// The control of a field.
-pub(super) fn control(kind: &Kind, field: &str) -> Control {
-    match (kind.name, field) {
+pub(super) fn control(kind: &Kind, field: &Field) -> Control {
+    match (kind.name, field.name) {
         ("close-session" | "cut-connection" | "expire", "user") | ("storm", "from") => Control::Person,
         ("close-session" | "cut-connection" | "expire", "client") => Control::AnyApplication,
         (_, "channel" | "to" | "user") => Control::FirstPerson,
@@ -184,10 +188,12 @@ pub(super) fn control(kind: &Kind, field: &str) -> Control {
         ("subscription", "tier") => Control::Choice(&["1", "2"]),
         ("expire", "what") => Control::Choice(&["access-token", "refresh-token", "code", "session-url"]),
         (_, "reason") => Control::Choice(CLOSE_REASONS),
-        (_, "amount" | "month" | "viewers" | "minutes" | "seed") => Control::Number,
-        ("storm", "rate") => Control::Number,
-        (_, "anonymous" | "temporary" | "adult") => Control::Flag,
-        _ => Control::Text,
+        (_, "amount") => Control::Number,
+        _ => match field.takes {
+            FieldType::Number => Control::Number,
+            FieldType::Flag => Control::Flag,
+            FieldType::Text | FieldType::Duration | FieldType::Object | FieldType::List => Control::Text,
+        },
     }
 }
 

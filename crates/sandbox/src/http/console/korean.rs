@@ -5,6 +5,18 @@ use domain::Language;
 
 /// (English, Korean)
 const TEXTS: &[(&str, &str)] = &[
+    (
+        "how long to wait for a session, in real time, as in 5s; default: not at all",
+        "세션을 기다릴 실제 시간. 예: 5s. 기본값: 기다리지 않음",
+    ),
+    (
+        "how long to wait for a subscribed session, in real time; default: none is needed",
+        "구독한 세션을 기다릴 실제 시간. 기본값: 세션이 없어도 됨",
+    ),
+    (
+        "how long, on the sandbox's clock, as in 10s; default: until the next one is free",
+        "샌드박스 시계로 얼마 동안. 예: 10s. 기본값: 다음 한 번이 비워질 때까지",
+    ),
     // What triggers do.
     ("a viewer posts a chat message", "시청자가 채팅을 보냅니다"),
     ("a viewer donates to a channel", "시청자가 채널에 후원합니다"),
@@ -110,7 +122,10 @@ const TEXTS: &[(&str, &str)] = &[
         "the weights; default: {\"chat\":8,\"donation\":1,\"subscription\":1}",
         "비율. 기본값: {\"chat\":8,\"donation\":1,\"subscription\":1}",
     ),
-    ("the same seed gives the same events; default: 1", "시드가 같으면 이벤트도 같습니다. 기본값: 1"),
+    (
+        "the same seed gives the same events in the same order; default: 1",
+        "시드가 같으면 이벤트도 같습니다. 기본값: 1",
+    ),
     // What networks are like.
     (
         "a crowded mobile network: everything arrives, much later",
@@ -215,7 +230,7 @@ mod tests {
 
     #[test]
     fn every_text_of_a_trigger_of_a_network_and_of_what_becomes_due_has_korean() {
-        let fields = KINDS.iter().flat_map(|kind| kind.fields.iter().map(|(_, about)| *about));
+        let fields = KINDS.iter().flat_map(|kind| kind.fields.iter().map(|field| field.about));
         let summaries = KINDS.iter().map(|kind| kind.summary);
         let networks = NetworkProfile::all().iter().map(|profile| profile.about);
         let due = DueKind::all().map(DueKind::name);

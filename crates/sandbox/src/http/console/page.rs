@@ -21,7 +21,7 @@ use super::regions::Regions;
 use super::texts::Texts;
 use super::view::View;
 use crate::filter::Filter;
-use crate::http::trigger::{KINDS, Kind};
+use crate::http::trigger::{Field, KINDS, Kind};
 use crate::log::{Log, Record, RecordKind};
 
 /// The kinds of records, in the order of the filter.
@@ -230,8 +230,9 @@ fn group_view(group: Group, view: &View, regions: &Regions) -> Option<GroupView>
 }
 
 fn kind_view(kind: &'static Kind, language: Language, regions: &Regions) -> KindView {
-    let field = |(name, about): &(&'static str, &'static str)| {
-        let control = kinds::control(kind, name);
+    let field = |field: &'static Field| {
+        let Field { name, about, .. } = field;
+        let control = kinds::control(kind, field);
         let suffix = if control == Control::Flag { ":flag" } else { "" };
         FieldView {
             name: format!("{name}{suffix}"),
@@ -243,7 +244,8 @@ fn kind_view(kind: &'static Kind, language: Language, regions: &Regions) -> Kind
             is_required: about.contains("required"),
         }
     };
-    let (folded, fields): (Vec<_>, Vec<_>) = kind.fields.iter().partition(|(name, _)| kinds::is_folded(name));
+    let (folded, fields): (Vec<_>, Vec<_>) =
+        kind.fields.iter().partition(|field| kinds::is_folded(field.name));
     KindView {
         name: kind.name,
         label: kinds::label(kind, language),

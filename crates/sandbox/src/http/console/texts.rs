@@ -23,8 +23,8 @@ Texts {
     done: "완료", "Done";
     live_lost: "연결이 끊겼습니다. 다시 연결하는 중입니다.", "The connection is lost. The console connects again.";
 
-    key_title: "운영자 키가 필요합니다", "The operator key is needed";
-    key_about: "이 샌드박스는 다른 컴퓨터에서도 접근할 수 있습니다. stagedoor dev가 출력한 운영자 키를 입력해 주세요.", "Other machines can reach this sandbox. Enter the operator key that stagedoor dev has printed.";
+    key_title: "콘솔 열기", "Open the console";
+    key_about: "터미널에서 stagedoor open을 실행하면 콘솔이 열립니다. 또는 stagedoor dev가 출력한 운영자 키를 입력해 주세요. 주소 하나는 한 번만 쓸 수 있습니다.", "Run stagedoor open in a terminal: it opens the console. Or enter the operator key that stagedoor dev has printed. An address of the console works once.";
     key_label: "운영자 키", "Operator key";
     key_button: "열기", "Open";
     key_wrong: "키가 맞지 않습니다.", "The key is wrong.";

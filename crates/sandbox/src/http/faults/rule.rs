@@ -107,6 +107,10 @@ fn matching_of(matching: NewMatching) -> Result<Matching, Problem> {
     }
     if let Some(path) = &path {
         let exact = path.strip_suffix('*').unwrap_or(path);
+        if exact == "/sandbox" || exact.starts_with("/sandbox/") || path == "/" {
+            let rule = "must be a path of the service: no rule hits the sandbox's own calls and pages";
+            return Err(Problem::invalid("match.path", rule));
+        }
         if !path.starts_with('/') || exact.contains('*') {
             let rule = "must be a path like /open/v1/lives, or its beginning and *, like /open/v1/*";
             return Err(Problem::invalid("match.path", rule));
@@ -160,6 +164,11 @@ impl Rule {
         }
         if let Some(name) = webhook {
             *name = names::webhook(service, "match.webhook", name).await?;
+            if names::has_listener(service, name).await? {
+                let rule = "has no address: a listener makes its attempts, and no rule hits them. Give it an address, \
+                            as in PUT /platform/v1/applications/…/webhook";
+                return Err(Problem::invalid("match.webhook", rule));
+            }
         }
         for (field, name) in [("match.user", user), ("match.channelId", channel_id)] {
             if let Some(name) = name {

@@ -1,6 +1,8 @@
 //! What ends the access of an application: withdrawn consents, removed scopes, closed sessions, lost
 //! connections.
 
+use std::time::Duration;
+
 use domain::application::RedirectUri;
 use domain::limits::USER_QUOTA;
 use domain::{Scope, SessionKey};
@@ -14,6 +16,8 @@ use super::input::{Input, Outcome, outcome};
 use crate::http::answer::Problem;
 use crate::http::close_reason::close_reason;
 
+/// Maximum time for which a quota is used up.
+const EXHAUSTED_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 /// Maximum number of sessions that one call ends.
 const SESSIONS_MAX: i64 = 100;
 
@@ -29,7 +33,7 @@ pub(super) async fn revoke_consent(input: Input) -> Result<Outcome, Problem> {
 pub(super) async fn remove_scope(input: Input) -> Result<Outcome, Problem> {
     let application = input.application("client").await?;
     let names: Vec<&str> = application.scopes.iter().map(domain::Scope::name).collect();
-    let wanted = input.text("scope")?.or_else(|| names.first().map(ToString::to_string)).unwrap_or_default();
+    let wanted = input.text("scope").or_else(|| names.first().map(ToString::to_string)).unwrap_or_default();
     if !names.contains(&wanted.as_str()) {
         let rule = format!("must be a scope of {}: {}", application.client_id, names.join(", "));
         return Err(Problem::invalid("scope", rule));
@@ -55,44 +59,76 @@ pub(super) async fn remove_scope(input: Input) -> Result<Outcome, Problem> {
     Ok(outcome(json!({ "clientId": client_id, "removed": wanted, "scopes": kept })))
 }
 
+/// How sessions end.
+#[derive(Clone, Copy)]
+enum Ending {
+    /// With a close frame.
+    Close(CloseReason),
+    /// Without one.
+    Cut,
+    /// They stay half open.
+    Silence,
+}
+
 /// Sessions end with a close reason. By default the operator ends them, as in production.
 pub(super) async fn close_session(input: Input) -> Result<Outcome, Problem> {
-    let reason = input.text("reason")?.map(|reason| close_reason("reason", &reason)).transpose()?;
+    let reason = input.text("reason").map(|reason| close_reason("reason", &reason)).transpose()?;
     let reason = reason.unwrap_or(CloseReason::Evicted);
-    let mut closed = Vec::new();
-    for key in sessions(&input).await? {
-        let is_closed = match reason {
-            CloseReason::Evicted => input.service.evict_session(&key).await.map(|_| true)?,
-            reason => input.gateway.end_session(&key, reason).await,
-        };
-        closed.extend(is_closed.then_some(key));
-    }
+    let closed = end_sessions(&input, Ending::Close(reason)).await?;
     Ok(outcome(json!({ "sessionKeys": closed, "reason": reason.as_str() })))
 }
 
 /// The connections of sessions are lost without a close frame, or pass no more bytes.
 pub(super) async fn cut_connection(input: Input) -> Result<Outcome, Problem> {
-    let silent = input.flag("silent")?;
-    let mut cut = Vec::new();
-    for key in sessions(&input).await? {
-        let is_cut = if silent {
-            input.sandbox.sockets().on_silenced(&key, "trigger cut-connection");
-            input.gateway.silence_session(&key).await
-        } else {
-            input.gateway.cut_session(&key).await
-        };
-        cut.extend(is_cut.then_some(key));
-    }
+    let silent = input.flag("silent");
+    let cut = end_sessions(&input, if silent { Ending::Silence } else { Ending::Cut }).await?;
     Ok(outcome(json!({ "sessionKeys": cut, "silent": silent })))
+}
+
+/// Ends the sessions of a call, and returns those that ended. Waits for one, if the call says so. None is a
+/// refusal.
+async fn end_sessions(input: &Input, ending: Ending) -> Result<Vec<SessionKey>, Problem> {
+    let mut waiting = input.waiting();
+    loop {
+        let mut ended = Vec::new();
+        for key in sessions(input).await? {
+            let has_ended = end_session(input, &key, ending).await?;
+            ended.extend(has_ended.then_some(key));
+        }
+        if !ended.is_empty() {
+            return Ok(ended);
+        }
+        if !waiting.goes_on().await {
+            let named = ["session", "user", "client"].into_iter().find(|field| input.text(field).is_some());
+            let connected = input.connected_sessions().await?;
+            return Err(Problem::unmet(
+                named.unwrap_or("user"),
+                format!("has no connected session. {connected}"),
+            ));
+        }
+    }
+}
+
+/// Whether a session was connected, and ends.
+async fn end_session(input: &Input, key: &SessionKey, ending: Ending) -> Result<bool, Problem> {
+    Ok(match ending {
+        Ending::Close(CloseReason::Evicted) => input.service.evict_session(key).await.map(|_| true)?,
+        Ending::Close(reason) => input.gateway.end_session(key, reason).await,
+        Ending::Cut => input.gateway.cut_session(key).await,
+        Ending::Silence => {
+            input.sandbox.sockets().on_silenced(key, "trigger cut-connection");
+            input.gateway.silence_session(key).await
+        }
+    })
 }
 
 /// The sessions of a call: one by its key, or the connected ones of a user, an application or
 /// both.
 async fn sessions(input: &Input) -> Result<Vec<SessionKey>, Problem> {
-    if let Some(key) = input.text("session")? {
+    if let Some(key) = input.text("session") {
         let key = SessionKey::stored(key);
-        input.service.session_details(&key).await?;
-        return Ok(vec![key]);
+        let is_connected = input.service.session_details(&key).await?.disconnected_at.is_none();
+        return Ok(is_connected.then_some(key).into_iter().collect());
     }
     let (client_id, channel_id) = input.application_and_user().await?;
     let filter = SessionFilter { client_id, channel_id, connected: Some(true) };
@@ -100,25 +136,27 @@ async fn sessions(input: &Input) -> Result<Vec<SessionKey>, Problem> {
     Ok(page.sessions.into_iter().map(|session| session.session_key).collect())
 }
 
-/// The quota of a user's calls through an application is used up. The next call is refused.
+/// The quota of a user's calls through an application is used up for a while. The next call is refused.
 pub(super) async fn exhaust_quota(input: Input) -> Result<Outcome, Problem> {
     let application = input.application("client").await?;
     if !application.quota {
         return Err(Problem::invalid("client", format!("{} has no quotas", application.client_id)));
     }
     let user = input.streamer("user").await?;
-    let (quotas, now) = (input.service.quotas(), input.service.clock().elapsed());
+    let span = input.span("for").unwrap_or_default();
+    if span > EXHAUSTED_MAX {
+        return Err(Problem::invalid("for", "must be at most 24h"));
+    }
+    let (quotas, clock) = (input.service.quotas(), input.service.clock());
+    let (now, elapsed) = (clock.now(), clock.elapsed());
     let caller = (application.client_id.as_str(), user.as_str());
-    // Each turn takes one request, so the bucket is empty after as many turns as the quota has requests.
-    let retry_after_s = loop {
-        match quotas.take(Counted::User, caller, USER_QUOTA, now) {
-            None => return Err(Problem::invalid("client", "the sandbox runs with --no-quota")),
-            Some(status) => {
-                if let Some(seconds) = status.retry_after_s {
-                    break seconds;
-                }
-            }
-        }
-    };
-    Ok(outcome(json!({ "clientId": application.client_id, "channelId": user, "retryAfter": retry_after_s })))
+    let left = quotas.exhaust(Counted::User, caller, USER_QUOTA, span, elapsed);
+    let left = left.ok_or_else(|| Problem::invalid("client", "the sandbox runs with --no-quota"))?;
+    let left_ms = i64::try_from(left.as_micros().div_ceil(1_000)).unwrap_or(i64::MAX);
+    Ok(outcome(json!({
+        "clientId": application.client_id,
+        "channelId": user,
+        "until": now.plus_ms(left_ms).rfc3339(),
+        "retryAfter": left.as_micros().div_ceil(1_000_000),
+    })))
 }

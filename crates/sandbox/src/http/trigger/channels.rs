@@ -37,7 +37,7 @@ pub(super) async fn unfollow(input: Input) -> Result<Outcome, Problem> {
 pub(super) async fn restrict(input: Input) -> Result<Outcome, Problem> {
     let channel = input.streamer("channel").await?;
     let target = input.viewer("target", &channel).await?;
-    let temporary = input.flag("temporary")?;
+    let temporary = input.flag("temporary");
     let happened = json!({
         "channelId": channel, "targetChannelId": target, "temporary": temporary, "delivered": 0,
     });
@@ -59,16 +59,16 @@ pub(super) async fn live(input: Input) -> Result<Outcome, Problem> {
         ("concurrentUserCount", "viewers"),
         ("categoryId", "category"),
     ];
-    let category = input.text("category")?;
+    let category = input.text("category");
     let category =
         CategoryChoice::parse(category.as_deref()).map_err(|error| spelled(error.into(), &names))?;
     let report = LiveReport {
-        title: input.text("title")?,
-        thumbnail_image_url: input.text("thumbnail")?,
-        concurrent_user_count: input.integer("viewers")?.unwrap_or_default(),
-        adult: input.flag("adult")?,
+        title: input.text("title"),
+        thumbnail_image_url: input.text("thumbnail"),
+        concurrent_user_count: input.integer("viewers").unwrap_or_default(),
+        adult: input.flag("adult"),
         category,
-        tags: input.list("tags")?,
+        tags: input.list("tags"),
     };
     let viewers = report.concurrent_user_count;
     input.service.put_live(&channel, report).await.map_err(|error| spelled(error, &names))?;
@@ -86,7 +86,7 @@ pub(super) async fn live_end(input: Input) -> Result<Outcome, Problem> {
 pub(super) async fn watch(input: Input) -> Result<Outcome, Problem> {
     let channel = input.streamer("channel").await?;
     let viewer = input.viewer("viewer", &channel).await?;
-    let minutes = input.integer("minutes")?.unwrap_or(1);
+    let minutes = input.integer("minutes").unwrap_or(1);
     let viewers = Viewers::One(viewer.clone());
     let report = WatchingReport { channel_id: channel.clone(), viewers, minutes };
     let watching = input.service.report_watching(report, None).await?;
@@ -107,7 +107,7 @@ pub(super) async fn watch(input: Input) -> Result<Outcome, Problem> {
 pub(super) async fn claim(input: Input) -> Result<Outcome, Problem> {
     let viewer = input.viewer("viewer", &input.streamer("channel").await?).await?;
     let (campaign_id, reward_id) = reward(&input, &viewer).await?;
-    let claim_id = input.text("claim")?.map(|id| ClaimId::parse("claim", &id)).transpose();
+    let claim_id = input.text("claim").map(|id| ClaimId::parse("claim", &id)).transpose();
     let claim_id = claim_id.map_err(|error| spelled(error.into(), &[]))?;
     let request = RewardRequest { campaign_id, reward_id, channel_id: viewer, claim_id };
     let names =
@@ -127,8 +127,8 @@ pub(super) async fn claim(input: Input) -> Result<Outcome, Problem> {
 /// The campaign and the reward that a viewer claims; without the fields the first that the viewer can claim.
 async fn reward(input: &Input, viewer: &ChannelId) -> Result<(CampaignId, RewardId), Problem> {
     let invalid = |error: domain::Invalid| spelled(error.into(), &[]);
-    let campaign = input.text("campaign")?.map(|id| CampaignId::parse("campaign", &id)).transpose();
-    let reward = input.text("reward")?.map(|id| RewardId::parse("reward", &id)).transpose();
+    let campaign = input.text("campaign").map(|id| CampaignId::parse("campaign", &id)).transpose();
+    let reward = input.text("reward").map(|id| RewardId::parse("reward", &id)).transpose();
     match (campaign.map_err(invalid)?, reward.map_err(invalid)?) {
         (Some(campaign), Some(reward)) => Ok((campaign, reward)),
         (None, Some(_)) => Err(Problem::invalid("campaign", "must be given with a reward")),
@@ -137,12 +137,12 @@ async fn reward(input: &Input, viewer: &ChannelId) -> Result<(CampaignId, Reward
             let (minutes, mut rewards) = (progress.minutes, progress.rewards.into_iter());
             let claimable =
                 rewards.find(|reward| reward.claim_id.is_none() && reward.reward.watch_minutes <= minutes);
-            let claimable = claimable.ok_or_else(|| Problem::invalid("reward", NOTHING_CLAIMABLE))?;
+            let claimable = claimable.ok_or_else(|| Problem::unmet("reward", NOTHING_CLAIMABLE))?;
             Ok((campaign, claimable.reward.reward_id))
         }
         (None, None) => {
             let claimable = input.service.first_claimable(viewer).await?;
-            claimable.ok_or_else(|| Problem::invalid("campaign", NOTHING_CLAIMABLE))
+            claimable.ok_or_else(|| Problem::unmet("campaign", NOTHING_CLAIMABLE))
         }
     }
 }

@@ -22,7 +22,7 @@ const DEFAULT_KIND: &str = "access-token";
 
 /// Credentials of a kind end: one, or those of a user, an application or both.
 pub(super) async fn expire(input: Input) -> Result<Outcome, Problem> {
-    let what = input.text("what")?.unwrap_or_else(|| DEFAULT_KIND.to_owned());
+    let what = input.text("what").unwrap_or_else(|| DEFAULT_KIND.to_owned());
     let kind = KINDS.iter().find(|(name, _)| *name == what).map(|(_, kind)| *kind);
     let names = KINDS.map(|(name, _)| name).join(", ");
     let kind = kind.ok_or_else(|| Problem::invalid("what", format!("must be one of {names}")))?;
@@ -31,7 +31,7 @@ pub(super) async fn expire(input: Input) -> Result<Outcome, Problem> {
     let expired = input.service.expire(kind, filter).await?;
     if expired.is_empty() {
         let rule = format!("no {what} like this is still valid and unused");
-        return Err(Problem::invalid(given, rule));
+        return Err(Problem::unmet(given, rule));
     }
     let listed = expired
         .iter()
@@ -45,7 +45,7 @@ pub(super) async fn expire(input: Input) -> Result<Outcome, Problem> {
 }
 
 async fn filter(input: &Input, kind: Expiring) -> Result<ExpireFilter, Problem> {
-    let token = input.text("token")?;
+    let token = input.text("token");
     let (client_id, channel_id) = match token {
         Some(_) => (input.given_application("client").await?, input.given_streamer("user").await?),
         None => input.application_and_user().await?,

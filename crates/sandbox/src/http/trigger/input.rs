@@ -1,19 +1,27 @@
 //! The fields of a trigger, with their defaults.
 
+use std::time::Duration;
+
 use domain::application::Application;
 use domain::chat::Emojis;
 use domain::event::EventType;
 use domain::{ChannelId, ClientId, Language, Refusal};
 use gateway::Gateway;
 use serde_json::{Map, Value};
-use service::{Service, SessionFilter};
+use service::{Clock, Service, SessionFilter};
+use tokio::sync::watch;
 
 use crate::http::answer::Problem;
 use crate::http::names;
 use crate::sandbox::Sandbox;
+use crate::time_text;
 
 /// Number of sessions that one query reads.
 const PAGE_ROWS: i64 = 100;
+/// Maximum number of sessions that a refusal shows.
+const SHOWN_SESSIONS_MAX: i64 = 10;
+/// Maximum wait for a session, in real time.
+const WAIT_MAX: Duration = Duration::from_secs(600);
 
 /// What came of a trigger, by name.
 pub(super) type Outcome = Map<String, Value>;
@@ -31,45 +39,34 @@ pub(super) struct Input {
 }
 
 impl Input {
-    /// A text. A number is a text too.
-    pub(super) fn text(&self, field: &str) -> Result<Option<String>, Problem> {
-        match self.fields.get(field) {
-            None | Some(Value::Null) => Ok(None),
-            Some(Value::String(text)) => Ok(Some(text.clone())),
-            Some(Value::Number(number)) => Ok(Some(number.to_string())),
-            Some(_) => Err(Problem::invalid(field, "must be a text")),
-        }
+    /// A text.
+    pub(super) fn text(&self, field: &str) -> Option<String> {
+        self.fields.get(field).and_then(Value::as_str).map(str::to_owned)
     }
 
     /// A whole number.
-    pub(super) fn integer(&self, field: &str) -> Result<Option<i64>, Problem> {
-        let number = self.text(field)?.map(|text| text.parse::<i64>());
-        number.transpose().map_err(|_| Problem::invalid(field, "must be a whole number"))
+    pub(super) fn integer(&self, field: &str) -> Option<i64> {
+        self.fields.get(field).and_then(Value::as_i64)
     }
 
     /// `true` or `false`; `false` if it is left out.
-    pub(super) fn flag(&self, field: &str) -> Result<bool, Problem> {
-        match self.fields.get(field) {
-            None | Some(Value::Null) => Ok(false),
-            Some(Value::Bool(flag)) => Ok(*flag),
-            Some(_) => Err(Problem::invalid(field, "must be true or false")),
-        }
+    pub(super) fn flag(&self, field: &str) -> bool {
+        self.fields.get(field).and_then(Value::as_bool).unwrap_or(false)
     }
 
-    /// An object, or the text of one.
-    pub(super) fn object(&self, field: &str) -> Result<Option<Map<String, Value>>, Problem> {
-        let wrong = || Problem::invalid(field, "must be an object, or a text that is one as JSON");
-        match self.fields.get(field) {
-            None | Some(Value::Null) => Ok(None),
-            Some(Value::Object(object)) => Ok(Some(object.clone())),
-            Some(Value::String(text)) => serde_json::from_str(text).map(Some).map_err(|_| wrong()),
-            Some(_) => Err(wrong()),
-        }
+    /// A duration.
+    pub(super) fn span(&self, field: &str) -> Option<Duration> {
+        time_text::parse_span(self.fields.get(field)?.as_str()?)
+    }
+
+    /// An object.
+    pub(super) fn object(&self, field: &str) -> Option<Map<String, Value>> {
+        self.fields.get(field).and_then(Value::as_object).cloned()
     }
 
     /// Emoji identifiers, each with the address of its picture; none if the field is left out.
     pub(super) fn emojis(&self, field: &str) -> Result<Emojis, Problem> {
-        let emojis = self.object(field)?.unwrap_or_default().into_iter();
+        let emojis = self.object(field).unwrap_or_default().into_iter();
         let emoji = |(id, url)| match url {
             Value::String(url) => Ok((id, url)),
             _ => Err(Problem::invalid(&format!("{field}.{id}"), "must be a text")),
@@ -77,24 +74,15 @@ impl Input {
         emojis.map(emoji).collect()
     }
 
-    /// A list of texts, or one text with commas between them.
-    pub(super) fn list(&self, field: &str) -> Result<Option<Vec<String>>, Problem> {
-        let wrong = || Problem::invalid(field, "must be a list of texts, or a text with commas between them");
-        match self.fields.get(field) {
-            None | Some(Value::Null) => Ok(None),
-            Some(Value::String(text)) if text.is_empty() => Ok(Some(Vec::new())),
-            Some(Value::String(text)) => Ok(Some(text.split(',').map(str::to_owned).collect())),
-            Some(Value::Array(values)) => {
-                let texts = values.iter().map(|value| value.as_str().map(str::to_owned));
-                texts.collect::<Option<Vec<_>>>().map(Some).ok_or_else(wrong)
-            }
-            Some(_) => Err(wrong()),
-        }
+    /// A list of texts.
+    pub(super) fn list(&self, field: &str) -> Option<Vec<String>> {
+        let list = self.fields.get(field)?.as_array()?;
+        Some(list.iter().filter_map(Value::as_str).map(str::to_owned).collect())
     }
 
     /// A channel; without the field that of the first person.
     pub(super) async fn streamer(&self, field: &str) -> Result<ChannelId, Problem> {
-        match self.text(field)? {
+        match self.text(field) {
             Some(name) => names::channel(&self.service, field, &name).await,
             None => names::first_person(&self.service, field).await,
         }
@@ -102,7 +90,7 @@ impl Input {
 
     /// A channel; without the field that of the last person besides the owner of `channel`.
     pub(super) async fn viewer(&self, field: &str, channel: &ChannelId) -> Result<ChannelId, Problem> {
-        match self.text(field)? {
+        match self.text(field) {
             Some(name) => names::channel(&self.service, field, &name).await,
             None => names::last_person_besides(&self.service, field, channel).await,
         }
@@ -116,7 +104,7 @@ impl Input {
 
     /// An application; without the field the first one.
     pub(super) async fn application(&self, field: &str) -> Result<Application, Problem> {
-        match self.text(field)? {
+        match self.text(field) {
             Some(name) => names::application(&self.service, field, &name).await,
             None => names::first_application(&self.service, field).await,
         }
@@ -124,7 +112,7 @@ impl Input {
 
     /// The channel of a field that has no default.
     pub(super) async fn given_streamer(&self, field: &str) -> Result<Option<ChannelId>, Problem> {
-        match self.text(field)? {
+        match self.text(field) {
             Some(name) => names::channel(&self.service, field, &name).await.map(Some),
             None => Ok(None),
         }
@@ -132,7 +120,7 @@ impl Input {
 
     /// The application of a field that has no default.
     pub(super) async fn given_application(&self, field: &str) -> Result<Option<ClientId>, Problem> {
-        match self.text(field)? {
+        match self.text(field) {
             Some(name) => {
                 let application = names::application(&self.service, field, &name).await?;
                 Ok(Some(application.client_id))
@@ -153,6 +141,44 @@ impl Input {
         Ok((client_id, user))
     }
 
+    /// The number of connected sessions of this node that are subscribed to an event of a channel. With the
+    /// field `wait`, waits until there is one.
+    pub(super) async fn heard_by(&self, event: EventType, channel: &ChannelId) -> Result<u64, Problem> {
+        let mut waiting = self.waiting();
+        loop {
+            let count = self.subscribed(event, channel).await?;
+            if count > 0 || self.span("wait").is_none() {
+                return Ok(count);
+            }
+            if !waiting.goes_on().await {
+                let why = format!("no session is subscribed to {} of {channel}", event.name());
+                return Err(Problem::unmet("wait", format!("{why}. {}", self.connected_sessions().await?)));
+            }
+        }
+    }
+
+    /// A wait of the length of the field `wait`, from record to record of the log.
+    pub(super) fn waiting(&self) -> Waiting {
+        let span = self.span("wait").unwrap_or_default().min(WAIT_MAX);
+        let clock = self.service.clock().clone();
+        Waiting { changes: self.sandbox.log().changes(), until: clock.monotonic() + span, clock }
+    }
+
+    /// A sentence about the connected sessions.
+    pub(super) async fn connected_sessions(&self) -> Result<String, Problem> {
+        let filter = SessionFilter { connected: Some(true), ..SessionFilter::default() };
+        let page = self.service.list_sessions(filter, SHOWN_SESSIONS_MAX, None).await?;
+        if page.sessions.is_empty() {
+            return Ok("No session is connected".to_owned());
+        }
+        let shown = page.sessions.iter().map(|session| {
+            let user = session.owner.channel_id().map(|user| format!(" of {user}")).unwrap_or_default();
+            format!("{}{user} for {}", session.session_key, session.owner.client_id())
+        });
+        let more = if page.next.is_some() { ", …" } else { "" };
+        Ok(format!("Connected are: {}{more}", shown.collect::<Vec<_>>().join(", ")))
+    }
+
     /// The number of connected sessions of this node that are subscribed to an event of a channel.
     pub(super) async fn subscribed(&self, event: EventType, channel: &ChannelId) -> Result<u64, Problem> {
         let (mut count, mut next) = (0, None);
@@ -170,6 +196,25 @@ impl Input {
             if next.is_none() {
                 return Ok(count);
             }
+        }
+    }
+}
+
+/// A wait for another state of the sandbox.
+pub(super) struct Waiting {
+    changes: watch::Receiver<u64>,
+    /// On the monotonic clock.
+    until: Duration,
+    clock: Clock,
+}
+
+impl Waiting {
+    /// Waits for a record that was written since the last wait. `false` when the time is over.
+    pub(super) async fn goes_on(&mut self) -> bool {
+        tokio::select! {
+            biased;
+            () = self.clock.sleep_until(self.until) => false,
+            changed = self.changes.changed() => changed.is_ok(),
         }
     }
 }

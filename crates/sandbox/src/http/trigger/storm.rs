@@ -1,7 +1,6 @@
 //! A storm: many events for a while, by the operations of the single events.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use domain::ChannelId;
@@ -10,8 +9,6 @@ use domain::event::EventType;
 use serde_json::{Map, Value, json};
 use service::Service;
 use service::channel_events::{Donation, PaidSubscription};
-use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
 
 use super::events::TIER_NAMES;
 use super::input::{Input, Outcome, outcome};
@@ -19,7 +16,6 @@ use crate::fault::DEFAULT_SEED;
 use crate::http::answer::Problem;
 use crate::log::{NewRecord, RecordKind};
 use crate::random::draw;
-use crate::time_text;
 
 /// Maximum number of events a second.
 const RATE_MAX: i64 = 1_000;
@@ -27,8 +23,6 @@ const RATE: i64 = 10;
 /// Maximum length of a storm, in real time.
 const DURATION_MAX: Duration = Duration::from_secs(600);
 const DURATION: Duration = Duration::from_secs(10);
-/// Maximum number of events that are triggered at the same time. Further ones wait, and their time counts.
-const AT_ONCE_MAX: usize = 256;
 /// Maximum weight of a kind in the mix.
 const WEIGHT_MAX: u64 = 1_000;
 /// How often the progress is recorded.
@@ -90,53 +84,31 @@ pub(super) async fn storm(input: Input) -> Result<Outcome, Problem> {
     Ok(outcome(summary(&plan, &channel, sessions, tally, unsent, lasted)))
 }
 
-/// Triggers the events at their times. Returns what came of them, and how many were not triggered in time.
+/// Triggers the events at their times, one after the other: their order, and so what each of them finds, is
+/// decided by the seed alone. Returns what came of them, and how many were not triggered in time.
 async fn blow(input: &Input, plan: &Plan, channel: &ChannelId, viewers: &[ChannelId]) -> (Tally, u64) {
-    let clock = input.service.clock().clone();
+    let clock = input.service.clock();
     let began = clock.monotonic();
-    let (permits, mut running) = (Arc::new(Semaphore::new(AT_ONCE_MAX)), JoinSet::new());
-    let (mut tally, mut random) = (Tally::default(), plan.seed);
+    let (mut tally, mut random, mut reported) = (Tally::default(), plan.seed, began);
     let total = plan.total();
-    let mut reported = began;
     for number in 0..total {
         let at = began + plan.offset(number);
         clock.sleep_until(at).await;
         let now = clock.monotonic();
         if now > began + plan.duration + OVERRUN_MAX {
-            finish(&mut tally, &mut running).await;
             return (tally, total - number);
-        }
-        while let Some(Ok(ended)) = running.try_join_next() {
-            tally.add(ended);
         }
         if now >= reported + PROGRESS_EVERY {
             reported = now;
             progress(input, number, total, &tally);
         }
-        // The semaphore is never closed.
-        let Ok(permit) = permits.clone().acquire_owned().await else { break };
         let planned = plan.draw(&mut random);
-        let (service, channel) = (input.service.clone(), channel.clone());
         let who = viewers[pick(planned.who, viewers.len())].clone();
-        running.spawn(async move {
-            let outcome = let_happen(&service, &channel, who, &planned, number).await;
-            drop(permit);
-            (planned.kind, outcome, service.clock().monotonic().saturating_sub(at))
-        });
+        let outcome = let_happen(&input.service, channel, who, &planned, number).await;
+        tally.add(planned.kind, outcome, clock.monotonic().saturating_sub(at));
     }
-    finish(&mut tally, &mut running).await;
     progress(input, total, total, &tally);
     (tally, 0)
-}
-
-type Ended = (usize, Result<(), Problem>, Duration);
-
-async fn finish(tally: &mut Tally, running: &mut JoinSet<Ended>) {
-    while let Some(ended) = running.join_next().await {
-        if let Ok(ended) = ended {
-            tally.add(ended);
-        }
-    }
 }
 
 /// Records how far a storm is.
@@ -210,7 +182,7 @@ impl Plan {
 }
 
 impl Tally {
-    fn add(&mut self, (kind, outcome, took): Ended) {
+    fn add(&mut self, kind: usize, outcome: Result<(), Problem>, took: Duration) {
         match outcome {
             Ok(()) => {
                 self.sent[kind] += 1;
@@ -268,19 +240,15 @@ fn pick(drawn: f64, count: usize) -> usize {
 }
 
 fn plan(input: &Input) -> Result<Plan, Problem> {
-    let rate = input.integer("rate")?.unwrap_or(RATE);
+    let rate = input.integer("rate").unwrap_or(RATE);
     let rate = u32::try_from(rate).ok().filter(|rate| (1..=RATE_MAX).contains(&i64::from(*rate)));
     let rule = format!("must be a number of events a second from 1 to {RATE_MAX}");
     let rate = rate.ok_or_else(|| Problem::invalid("rate", rule))?;
-    let duration = match input.text("duration")? {
-        None => DURATION,
-        Some(text) => {
-            let span = time_text::parse_span(&text);
-            let span = span.filter(|span| !span.is_zero() && *span <= DURATION_MAX);
-            span.ok_or_else(|| Problem::invalid("duration", "must be a duration like 10s, of at most 10m"))?
-        }
-    };
-    let seed = input.integer("seed")?.map(u64::try_from);
+    let duration = input.span("duration").unwrap_or(DURATION);
+    if duration.is_zero() || duration > DURATION_MAX {
+        return Err(Problem::invalid("duration", "must be a duration like 10s, of at most 10m"));
+    }
+    let seed = input.integer("seed").map(u64::try_from);
     let seed = seed.transpose().map_err(|_| Problem::invalid("seed", "must be a whole number from 0 on"))?;
     let seed = seed.unwrap_or(DEFAULT_SEED);
     Ok(Plan { rate, duration, weights: weights(input)?, seed })
@@ -288,7 +256,7 @@ fn plan(input: &Input) -> Result<Plan, Problem> {
 
 /// The weights of `mix`: an object, or its text, as in `{"chat":8,"donation":1}`.
 fn weights(input: &Input) -> Result<[u64; 3], Problem> {
-    let Some(mix) = input.object("mix")? else { return Ok(KINDS.map(|(_, weight)| weight)) };
+    let Some(mix) = input.object("mix") else { return Ok(KINDS.map(|(_, weight)| weight)) };
     let mut weights = [0; 3];
     for (name, weight) in &mix {
         let field = format!("mix.{name}");
@@ -307,7 +275,7 @@ fn weights(input: &Input) -> Result<[u64; 3], Problem> {
 
 /// The people who do it: one, or all besides the owner of the channel.
 async fn viewers(input: &Input, channel: &ChannelId) -> Result<Vec<ChannelId>, Problem> {
-    if input.text("from")?.is_some() {
+    if input.text("from").is_some() {
         return Ok(vec![input.viewer("from", channel).await?]);
     }
     let people = input.people_besides(channel).await?;
@@ -351,8 +319,8 @@ mod tests {
     #[test]
     fn a_summary_has_percentiles_and_counts() {
         let mut tally = Tally::default();
-        (1..=100).for_each(|ms| tally.add((0, Ok(()), Duration::from_millis(ms))));
-        tally.add((1, Err(Problem::invalid("x", "y")), Duration::ZERO));
+        (1..=100).for_each(|ms| tally.add(0, Ok(()), Duration::from_millis(ms)));
+        tally.add(1, Err(Problem::invalid("x", "y")), Duration::ZERO);
         let channel = ChannelId::stored("a".to_owned());
         let summary = summary(&plan(), &channel, Map::new(), tally, 0, Duration::from_secs(2));
         assert_eq!(summary["latencyMs"], json!({ "p50": 50.0, "p95": 95.0, "p99": 99.0, "max": 100.0 }));

@@ -7,7 +7,7 @@ use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
-use testkit::{Api, Application, Person, Tokens, patiently};
+use testkit::{Api, Application, Person, Request, Tokens, patiently};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::process::{Child, ChildStdout, Command};
 
@@ -187,6 +187,20 @@ impl Sandbox {
         let limit = format!("--nofile={limit}:");
         let status = Command::new("prlimit").args(["--pid", &id, &limit]).status().await;
         assert!(status.expect("prlimit is there").success());
+    }
+
+    /// The path and query of a new address that opens the console once.
+    pub async fn console_link(&self) -> String {
+        let made = self.api.operator(Request::post("/sandbox/v1/console-link")).await.content();
+        let url = made["url"].as_str().expect("an address");
+        url[url.find("/sandbox/").expect("a path")..].to_owned()
+    }
+
+    /// The cookie of the console, for a browser that has used such an address.
+    pub async fn console_cookie(&self) -> String {
+        let opened = self.api.send(Request::get(self.console_link().await)).await;
+        let cookie = opened.header("set-cookie").and_then(|cookie| cookie.split(';').next());
+        cookie.expect("a cookie").to_owned()
     }
 
     /// Sends a signal.

@@ -13,10 +13,11 @@ fn target(sandbox: &Sandbox, url: &str) -> String {
     url.strip_prefix(base).unwrap_or(url).to_owned()
 }
 
-/// A browser with English as its language.
-fn browser(sandbox: &Sandbox) -> Browser {
+/// A browser with English as its language, which has opened the console.
+async fn browser(sandbox: &Sandbox) -> Browser {
     let mut browser = Browser::new(sandbox.api.address());
     browser.accept_language = Some("en".to_owned());
+    browser.open(&sandbox.console_link().await).await;
     browser
 }
 
@@ -51,7 +52,7 @@ fn access_token(page: &Page) -> String {
 async fn a_sign_in_is_begun_caught_and_exchanged_without_scripts() {
     let folder = tempfile::tempdir().expect("a folder");
     let sandbox = Sandbox::start(folder.path(), &[]).await;
-    let mut browser = browser(&sandbox);
+    let mut browser = browser(&sandbox).await;
     let base = sandbox.world["baseUrl"].as_str().expect("a text");
     // Under another name of the same machine the cookie would be lost.
     let mut connection = Connection::open(sandbox.api.address()).await;
@@ -84,7 +85,7 @@ async fn a_sign_in_is_begun_caught_and_exchanged_without_scripts() {
 async fn a_foreign_state_is_named_and_not_exchanged() {
     let folder = tempfile::tempdir().expect("a folder");
     let sandbox = Sandbox::start(folder.path(), &[]).await;
-    let mut browser = browser(&sandbox);
+    let mut browser = browser(&sandbox).await;
     let page = browser.open(&format!("{PAGE}?code=abc&state=%3Cb%3E")).await;
     assert!(page.response.text().contains("cannot be checked"), "{}", page.response.text());
     assert!(page.response.text().contains("&#60;b&#62;") && !page.response.text().contains("<b>"));
@@ -101,6 +102,7 @@ async fn a_foreign_state_is_named_and_not_exchanged() {
     let page = browser.open(&format!("{PAGE}?error=access_denied&state=1234")).await;
     assert!(page.response.text().contains("access_denied"), "{}", page.response.text());
 
+    let cookie = sandbox.console_cookie().await;
     for (path, origin, body, status, part) in [
         ("exchange", None, "state=1", 400, "code: "),
         ("exchange", None, "code=1", 400, "state: "),
@@ -111,6 +113,7 @@ async fn a_foreign_state_is_named_and_not_exchanged() {
         let mut request = Request::post(format!("{PAGE}/{path}"))
             .header("Content-Type", "application/x-www-form-urlencoded")
             .header("Accept-Language", "en")
+            .header("Cookie", &cookie)
             .body(body.to_owned());
         if let Some(origin) = origin {
             request = request.header("Origin", origin);
@@ -121,31 +124,28 @@ async fn a_foreign_state_is_named_and_not_exchanged() {
     }
 }
 
-/// A form of a browser that may be on another machine.
-fn proxied(path: &str, body: &str) -> Request {
+/// A form of a browser without the console's cookie.
+fn form(path: &str, body: &str) -> Request {
     Request::post(format!("{PAGE}/{path}"))
         .header("Content-Type", "application/x-www-form-urlencoded")
         .header("Accept-Language", "en")
-        .header("X-Forwarded-For", "192.0.2.1")
         .body(body.to_owned())
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_browser_of_another_machine_gets_no_secret() {
+async fn a_browser_without_the_cookie_gets_no_secret() {
     let folder = tempfile::tempdir().expect("a folder");
     let sandbox = Sandbox::start(folder.path(), &[]).await;
     let before = addresses(&sandbox, "demo").await;
     for (path, body) in [("exchange", "code=1&state=1"), ("start", "")] {
-        let answer = sandbox.api.send(proxied(path, body)).await;
+        let answer = sandbox.api.send(form(path, body)).await;
         assert_eq!(answer.status, 401, "{path}");
-        assert!(answer.text().contains("enter the operator key"), "{}", answer.text());
+        assert!(answer.text().contains("stagedoor open"), "{}", answer.text());
         assert!(!answer.text().contains(&sandbox.application("demo").client_secret));
     }
     assert_eq!(addresses(&sandbox, "demo").await, before);
-    // The cookie of the console is what such a browser needs.
-    let console = sandbox.api.send(Request::get("/")).await;
-    let cookie = console.header("set-cookie").and_then(|cookie| cookie.split(';').next()).expect("a cookie");
-    let answer = sandbox.api.send(proxied("exchange", "code=1&state=1").header("Cookie", cookie)).await;
+    let cookie = sandbox.console_cookie().await;
+    let answer = sandbox.api.send(form("exchange", "code=1&state=1").header("Cookie", cookie)).await;
     assert_eq!(answer.status, 200, "{}", answer.text());
 }
 
@@ -167,7 +167,7 @@ async fn the_seeded_applications_have_the_page_and_it_knows_whose_a_code_is() {
     // The link of the second application was not begun on the page.
     let link = state["applications"][1]["signInUrl"].as_str().expect("a link");
     assert!(link.contains("sandbox%2Fcatch"), "{link}");
-    let mut browser = browser(&sandbox);
+    let mut browser = browser(&sandbox).await;
     let page = caught(&sandbox, &mut browser, &target(&sandbox, link)).await;
     assert_eq!(page.form("code").body().split('&').next_back(), Some("clientId=drops"));
     let exchanged = browser.submit(&page.form("code")).await;

@@ -12,6 +12,7 @@ const HOSTILE: &str = "\"><script>alert(1)</script><img src=x onerror=alert(1)>'
 async fn browser(sandbox: &Sandbox) -> (Browser, Page) {
     let mut browser = Browser::new(sandbox.api.address());
     browser.accept_language = Some("en".to_owned());
+    assert_eq!(browser.open(&sandbox.console_link().await).await.location(), "/");
     let page = browser.open("/").await;
     assert_eq!(page.response.status, 200, "{}", page.response.text());
     (browser, page)
@@ -33,11 +34,27 @@ async fn clock(sandbox: &Sandbox) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_browser_of_this_machine_gets_a_cookie_that_only_its_own_pages_can_use() {
+async fn an_address_that_works_once_gives_a_cookie_that_only_own_pages_can_use() {
     let folder = tempfile::tempdir().expect("a folder");
     let sandbox = Sandbox::start(folder.path(), &[]).await;
-    let (mut browser, page) = browser(&sandbox).await;
-    let cookie = page.response.header("set-cookie").expect("a cookie").to_owned();
+    let link = sandbox.console_link().await;
+    let mut browser = Browser::new(sandbox.api.address());
+    browser.accept_language = Some("en".to_owned());
+    let opened = browser.open(&link).await;
+    let cookie = opened.response.header("set-cookie").expect("a cookie").to_owned();
+    assert_eq!(browser.open(&link).await.location(), "/", "who has the cookie is led on");
+    // The port alone, a used address and a made-up one open nothing, also on this machine.
+    for path in ["/", &link, "/sandbox/console/open?token=00", "/sandbox/console/open"] {
+        let stranger = Browser::new(sandbox.api.address()).open(path).await.response;
+        assert_eq!((stranger.status, stranger.header("set-cookie")), (401, None), "{path}");
+    }
+    let form =
+        |path: &str| Request::post(path).header("Content-Type", FORM).header("Origin", origin(&sandbox));
+    for path in ["/sandbox/try", "/sandbox/catch/exchange", "/sandbox/catch/start"] {
+        let refused = sandbox.api.send(form(path).body("method=GET&target=/open/v1/lives")).await;
+        assert_eq!(refused.status, 401, "{path}");
+    }
+    let page = browser.open("/").await;
     assert!(
         cookie.contains("HttpOnly; SameSite=Strict") && cookie.starts_with("stagedoor_console_"),
         "{cookie}"
@@ -77,7 +94,7 @@ async fn a_browser_of_this_machine_gets_a_cookie_that_only_its_own_pages_can_use
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_browser_behind_a_proxy_needs_the_operator_key() {
+async fn the_operator_key_opens_the_console_too() {
     let folder = tempfile::tempdir().expect("a folder");
     let sandbox = Sandbox::start(folder.path(), &[]).await;
     let mut browser = Browser::new(sandbox.api.address());
@@ -206,9 +223,10 @@ async fn texts_of_anybody_are_only_texts() {
 async fn what_changes_is_sent_live() {
     let folder = tempfile::tempdir().expect("a folder");
     let sandbox = Sandbox::start(folder.path(), &[]).await;
-    let (mut browser, page) = browser(&sandbox).await;
+    let mut browser = Browser::new(sandbox.api.address());
+    let opened = browser.open(&sandbox.console_link().await).await;
     let cookie =
-        page.response.header("set-cookie").and_then(|cookie| cookie.split(';').next()).expect("a cookie");
+        opened.response.header("set-cookie").and_then(|cookie| cookie.split(';').next()).expect("a cookie");
     let mut connection = Connection::open(sandbox.api.address()).await;
     let live = Request::get("/sandbox/console/live?lang=en&kind=trigger&after=0").header("Cookie", cookie);
     connection.begin(&live).await;

@@ -97,5 +97,5 @@ async fn a_wrong_use_and_a_missing_sandbox_have_their_exit_codes() {
     assert_eq!(code(&["env", "--format", "yaml"]).await, Some(2));
     assert_eq!(code(&["env", "--prefix", "A-B"]).await, Some(2));
     let _sandbox = sandbox(folder.path()).await;
-    assert_eq!(code(&["env", "--user", "nobody"]).await, Some(1));
+    assert_eq!(code(&["env", "--user", "nobody"]).await, Some(2));
 }

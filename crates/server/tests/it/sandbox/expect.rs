@@ -92,6 +92,12 @@ async fn the_command_tells_by_its_exit_code_whether_it_happened() {
     for part in ["POST /open/v1/chats/send message=bye", "found 0", "differs in message", "hello <there>"] {
         assert!(missed.stderr.contains(part), "{part}: {}", missed.stderr);
     }
+    let once = run(command(&[request, "--times", "2"])).await;
+    assert!(once.stderr.contains("found 1") && once.stderr.contains("hello <there>"), "{}", once.stderr);
+    let misspelt = run(command(&["--kind", "request", "--where", "mesage=halo"])).await;
+    assert!(misspelt.stderr.contains("No kept record has a field mesage"), "{}", misspelt.stderr);
+    let missed = run(command(&[request, "--where", "message=bye", "--times", "2"])).await;
+    assert_eq!(missed.status.code(), Some(1));
     assert!(report().contains("failures=\"1\"") && report().contains("hello &lt;there&gt;"), "{}", report());
     let mark = found["mark"].to_string();
     let missed = run(command(&[request, "--after", &mark, "--json"])).await;
@@ -104,6 +110,7 @@ async fn the_command_tells_by_its_exit_code_whether_it_happened() {
         &["--within", "soon"],
         &["--times", "0"],
         &["--where", "x"],
+        &[],
     ] {
         let wrong = run(command(arguments)).await;
         assert_eq!(wrong.status.code(), Some(2), "{arguments:?}: {}", wrong.stderr);

@@ -174,16 +174,30 @@ async fn the_commands_explain_and_open() {
         assert!(explained.stdout.contains(part), "{part}: {}", explained.stdout);
     }
     assert_eq!(command(&["explain", "nothing-like-this"]).await.status.code(), Some(1));
+    for (what, kind) in
+        [("haneul", "(channel)"), ("1013", "(close code)"), ("CHAT", "(event)"), ("demo", "(application)")]
+    {
+        let explained = command(&["explain", what]).await;
+        assert!(explained.stdout.contains(kind), "{what}: {}{}", explained.stdout, explained.stderr);
+    }
     let base = text(&sandbox.world["baseUrl"]);
-    assert_eq!(command(&["open"]).await.stdout, format!("{base}/\n"));
+    let console = command(&["open"]).await.stdout;
+    assert!(console.starts_with(&format!("{base}/sandbox/console/open?token=")), "{console}");
     let docs = command(&["open", "docs", "--json"]).await;
     let docs: Value = serde_json::from_str(&docs.stdout).expect("JSON");
-    assert_eq!(docs, json!({ "url": format!("{base}/docs"), "opened": false }));
+    let url = text(&docs["url"]);
+    assert!(
+        url.starts_with(&format!("{base}/sandbox/console/open?token=")) && url.ends_with("&to=/docs"),
+        "{url}"
+    );
+    assert_eq!(docs["opened"], false);
     let sign_in = command(&["open", "signin", "--client", "drops"]).await.stdout;
     let path = sign_in.trim().strip_prefix(&base).expect("an address of the sandbox");
+    let opened = testkit::Browser::new(sandbox.api.address()).open(path).await;
+    let path = opened.location().to_owned();
+    assert!(path.starts_with("/account-interlock?clientId=drops&"), "{path}");
     let page = sandbox.api.send(Request::get(path)).await;
     assert_eq!(page.status, 200, "{sign_in}");
-    assert!(sign_in.contains("clientId=drops"), "{sign_in}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

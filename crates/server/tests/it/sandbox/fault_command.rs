@@ -49,6 +49,8 @@ async fn rules_are_added_listed_and_removed_by_command() {
     assert_eq!(late, "fault-2  hits 0  late=5000ms  when event=SYSTEM/subscribed user=streamer-haneul\n");
     for (words, effect) in [
         ("--drop --probability 0.5 --seed 7 --channel haneul", json!({ "drop": true })),
+        ("--event CHAT --drop true", json!({ "drop": true })),
+        ("--event CHAT --duplicate=true", json!({ "duplicate": true })),
         ("--event CHAT --cut after", json!({ "cut": "after" })),
         ("--truncate", json!({ "truncate": true })),
         ("--truncate 7", json!({ "truncate": 7 })),
@@ -59,7 +61,7 @@ async fn rules_are_added_listed_and_removed_by_command() {
         assert_eq!(json_of(&sandbox, &format!("add {words}")).await["do"], effect, "{words}");
     }
     assert_eq!(text_of(&sandbox, "remove fault-1 fault-2").await, "removed fault-1, fault-2\n");
-    assert_eq!(json_of(&sandbox, "list").await["data"].as_array().map(Vec::len), Some(7));
+    assert_eq!(json_of(&sandbox, "list").await["data"].as_array().map(Vec::len), Some(9));
     text_of(&sandbox, "reset").await;
     assert_eq!(json_of(&sandbox, "list").await, json!({ "data": [] }));
 
@@ -67,7 +69,10 @@ async fn rules_are_added_listed_and_removed_by_command() {
         ("add", 2, "--status"),
         ("add --drop --silence", 2, "cannot be used"),
         ("add --drop --retry-after 5", 2, "--status"),
-        ("add --event chat --drop", 1, "match.event"),
+        ("add --event chat --drop", 2, "match.event"),
+        ("add --drop maybe", 2, "true, false"),
+        ("add --path /sandbox/v1/* --status 500", 2, "no rule hits"),
+        ("add --status 200", 2, "status"),
         ("remove fault-9", 1, "fault-9"),
         ("remove ../log", 2, "no id"),
     ] {

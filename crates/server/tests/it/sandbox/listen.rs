@@ -138,7 +138,7 @@ async fn a_listener_that_cannot_begin_says_why() {
     for (arguments, code, part) in [
         (&["--forward-to", "9999"][..], 2, "http://127.0.0.1:9999/"),
         (&["--events", "follow"], 2, "possible values"),
-        (&["--user", "nobody"], 1, "nobody"),
+        (&["--user", "nobody"], 2, "nobody"),
     ] {
         let refused = run(stagedoor_in(folder.path(), &[&["listen"][..], arguments].concat())).await;
         assert_eq!(refused.status.code(), Some(code), "{arguments:?}: {}", refused.stderr);

@@ -25,6 +25,7 @@ mod storm;
 mod timeline;
 mod tokens;
 mod trigger;
+mod usage;
 mod webhook;
 mod webhook_faults;
 mod world_files;

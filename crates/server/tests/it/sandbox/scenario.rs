@@ -96,6 +96,15 @@ async fn a_wrong_file_is_refused_before_anything_happens() {
     for (step, part) in [
         ("  - clock: { advanse: 1d }\n", ":4:14: "),
         ("  - clok: {}\n", ":4:5: "),
+        ("  - trigger: { kind: chat, mesage: hi }\n", ":4:36: mesage: "),
+        ("  - trigger: { kind: chats }\n", ":4:22: kind: "),
+        ("  - trigger: { kind: donation, anonymous: 5 }\n", "anonymous: must be true or false"),
+        ("  - clock: { advance: 1 month }\n", ":4:23: advance: "),
+        ("  - fault: { do: { status: 200 } }\n", "do.status: "),
+        ("  - call: { request: GET /open/v1/users/me, as: nobody }\n", "as: "),
+        ("  - call: { request: \"GET /${where}\" }\n", "${where}"),
+        ("  - expect: { kind: requests }\n", ":4:21: kind: "),
+        ("  - expect: { kind: chat, within: 5 }\n", ": "),
         ("  - wait: soon\n", "line 4: "),
     ] {
         let ran = scenario(&sandbox, &[&file(folder.path(), &format!("{head}{step}"))]).await;
@@ -125,16 +134,9 @@ async fn a_step_that_the_sandbox_refuses_fails_with_its_reason() {
     let folder = tempfile::tempdir().expect("a folder");
     let sandbox = Sandbox::start(folder.path(), &[]).await;
     for (step, part) in [
-        ("trigger: { kind: chat, mesage: hi }", "mesage: "),
-        ("trigger: { kind: chats }", "kind: "),
-        ("clock: { advance: 1 month }", "advance: "),
         ("clock: { advance: 1h, happens: [application.deleted] }", "application.deleted did not happen"),
-        ("fault: { do: { status: 200 } }", "do.status: "),
         ("token: { user: nobody, as: bot }", "user: "),
-        ("call: { request: GET /open/v1/users/me, as: nobody }", "as: "),
         ("call: { request: GET /open/v1/users/me }", "expected success, but it was answered with 401"),
-        ("call: { request: \"GET /${where}\" }", "${where}"),
-        ("expect: { kind: requests }", "kind: "),
         ("expect: { kind: clock, since: start, atMost: 0, within: 1s }", "too often"),
     ] {
         let text = format!("scenario: mine\nsteps:\n  - clock: {{ mode: frozen }}\n  - {step}\n");

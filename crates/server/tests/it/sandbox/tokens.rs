@@ -52,6 +52,6 @@ async fn the_command_prints_the_access_token_alone() {
     let json: Value = serde_json::from_str(&json.stdout).expect("JSON");
     assert_eq!(json["channelId"], "streamer-haneul");
     let unknown = run(command(&["token", "--user", "nobody"])).await;
-    assert_eq!((unknown.status.code(), unknown.stdout.as_str()), (Some(1), ""));
+    assert_eq!((unknown.status.code(), unknown.stdout.as_str()), (Some(2), ""));
     assert!(unknown.stderr.contains("streamer-haneul"), "{}", unknown.stderr);
 }

@@ -131,7 +131,7 @@ async fn channels_lives_and_drops_change_as_in_production() {
         let claims = sandbox.api.reward_claims(&sandbox.application("drops"), &query).await.content();
         assert_eq!(claims["data"][0]["channelId"], "viewer-nuri", "{claims}");
     }
-    assert_eq!(trigger(&sandbox, "claim", claim).await.status, 400);
+    assert_eq!(trigger(&sandbox, "claim", claim).await.status, 409);
 
     trigger(&sandbox, "restrict", json!({ "target": "nuri" })).await.content();
     let restricted = sandbox.api.restricted(&tokens.access, "").await.text().to_owned();
@@ -174,6 +174,7 @@ async fn wrong_triggers_are_refused_by_name() {
         ("chat", json!({ "from": "nobody" }), 400, "from: ", "viewer-nuri"),
         ("chat", json!({ "channel": true }), 400, "channel: ", ""),
         ("donation", json!({ "from": "nuri", "anonymous": true }), 400, "anonymous: ", ""),
+        ("donation", json!({ "anonymous": "yes" }), 400, "anonymous: ", "true or false"),
         ("donation", json!({ "amount": -5 }), 400, "amount: ", ""),
         ("donation", json!({ "type": "AUDIO" }), 400, "type: ", "VIDEO"),
         ("donation", json!({ "emojis": [] }), 400, "emojis: ", "object"),
@@ -189,6 +190,10 @@ async fn wrong_triggers_are_refused_by_name() {
         ("claim", json!({ "campaign": "first-voyage", "reward": "gold" }), 400, "reward: ", ""),
         ("remove-scope", json!({ "scope": "none" }), 400, "scope: ", ""),
         ("close-session", json!({ "user": "unknown" }), 400, "user: ", "viewer-nuri"),
+        ("close-session", json!({ "user": "nuri" }), 409, "user: ", "No session is connected"),
+        ("cut-connection", json!({ "client": "drops" }), 409, "client: ", "No session is connected"),
+        ("chat", json!({ "wait": "1ms" }), 409, "wait: ", "no session is subscribed to CHAT"),
+        ("exhaust-quota", json!({ "for": "25h" }), 400, "for: ", "24h"),
         ("revoke-consent", json!({ "client": "none" }), 400, "client: ", "demo, drops"),
     ] {
         let answer = trigger(&sandbox, kind, body.clone()).await;
@@ -197,6 +202,7 @@ async fn wrong_triggers_are_refused_by_name() {
         assert!(message.starts_with(start) && message.contains(part), "{kind} {body}: {message}");
     }
     let kinds = sandbox.api.operator(Request::get("/sandbox/v1/trigger")).await.content();
+    assert_eq!(kinds[1]["types"]["anonymous"], "flag", "{}", kinds[1]);
     assert!(kinds.as_array().expect("a list").iter().any(|kind| kind["fields"]["amount"].is_string()));
 }
 
@@ -221,7 +227,7 @@ async fn the_command_triggers_and_prints_one_line() {
     let json: Value = serde_json::from_str(&json.stdout).expect("JSON");
     assert_eq!(json["delivered"], 0);
     let refused = run(command(&["trigger", "chat", "--from", "nobody"])).await;
-    assert_eq!(refused.status.code(), Some(1));
+    assert_eq!(refused.status.code(), Some(2));
     assert!(refused.stderr.contains("viewer-nuri"), "{}", refused.stderr);
     let help = run(command(&["trigger", "--help"])).await;
     assert!(help.stdout.contains("revoke-consent"), "{}", help.stdout);

@@ -352,6 +352,53 @@ async fn a_name_is_refused_while_its_sandbox_runs() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn sandboxes_that_start_at_once_have_names_of_their_own() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let start = async |number: usize| {
+        let mut dev = stagedoor_in(folder.path(), &["dev", "--json", "--listen", "127.0.0.1:0"]);
+        dev.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::null());
+        Sandbox::of(dev, folder.path().join(format!("log-{number}"))).await
+    };
+    let (one, two, three) = tokio::join!(start(1), start(2), start(3));
+    for name in ["default", "default-2", "default-3"] {
+        let found = run(stagedoor_in(folder.path(), &["clock", "--sandbox", name])).await;
+        assert!(found.status.success(), "{name}: {}", found.stderr);
+    }
+    for sandbox in [one, two, three] {
+        sandbox.signal("TERM").await;
+        assert!(sandbox.end().await.0.success());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_files_of_a_sandbox_are_for_its_user_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().expect("a folder");
+    let temporary = folder.path().join("tmp");
+    std::fs::create_dir(&temporary).expect("a folder");
+    let mut dev = stagedoor_in(folder.path(), &["dev", "--json", "--listen", "127.0.0.1:0"]);
+    dev.env("TMPDIR", &temporary).stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::null());
+    let sandbox = Sandbox::of(dev, folder.path().join("log")).await;
+    let export = sandbox.api.operator(Request::get("/sandbox/v1/worlds/main/export")).await;
+    assert_eq!(export.status, 200);
+    sandbox.api.operator(Request::post("/sandbox/v1/worlds").json(&json!({ "name": "two" }))).await.content();
+    let (mut folders, mut seen) = (vec![temporary.clone()], 0);
+    while let Some(path) = folders.pop() {
+        for entry in std::fs::read_dir(&path).expect("a folder").map(|entry| entry.expect("an entry")) {
+            let found = entry.metadata().expect("its mode");
+            assert_eq!(found.permissions().mode() & 0o077, 0, "{}", entry.path().display());
+            seen += 1;
+            if found.is_dir() {
+                folders.push(entry.path());
+            }
+        }
+    }
+    assert!(seen > 4, "{seen}");
+    sandbox.signal("TERM").await;
+    assert!(sandbox.end().await.0.success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_command_does_what_the_calls_do() {
     let host = Host::start(&[]).await;
     let command = async |arguments: &[&str]| {
