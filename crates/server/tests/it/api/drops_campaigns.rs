@@ -529,7 +529,7 @@ async fn a_command_without_access_to_the_platform_api_prints_the_remedy() {
         (platform.as_str(), None, "stagedoor dev` prints it"),
         (&platform, Some(wrong_key.as_str()), "the operator key is wrong for"),
         (&base, Some(&wrong_key), "--platform-listen"),
-        ("http://127.0.0.1:1", Some(&wrong_key), "start `stagedoor dev`"),
+        ("http://127.0.0.1:1", Some(&wrong_key), "Start `stagedoor dev`"),
         ("127.0.0.1:8080", Some(&wrong_key), "as in http://127.0.0.1:8080"),
     ] {
         let output = ask(server, key).await;
