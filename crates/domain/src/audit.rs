@@ -78,6 +78,8 @@ words! {
         SecretExpire = "secret.expire",
         /// A client secret was deleted.
         SecretDelete = "secret.delete",
+        /// All tokens and codes of an application were ended.
+        TokensEnd = "tokens.end",
         /// A webhook was made or changed.
         WebhookPut = "webhook.put",
         /// A webhook was deleted.

@@ -19,6 +19,10 @@ pub const DAY_MS: i64 = 24 * HOUR_MS;
 pub const ACCESS_TOKEN_LIFETIME_MS: i64 = DAY_MS;
 /// How long a refresh token lives, in milliseconds: 30 days. It works once.
 pub const REFRESH_TOKEN_LIFETIME_MS: i64 = 30 * DAY_MS;
+/// Users and sessions that are counted before the tokens or secrets of an application are ended (ours).
+pub const AFFECTED_COUNTED_MAX: i64 = 1_000;
+/// The longest time in days for which an operator may let tokens be refreshed after a sign-in (ours).
+pub const TOKEN_DAYS_MAX: i64 = 3_650;
 /// How long an authorization code can be exchanged, in milliseconds: 10 minutes
 /// (`docs/spec/authorization.md#codes`).
 pub const CODE_LIFETIME_MS: i64 = 10 * MINUTE_MS;

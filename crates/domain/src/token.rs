@@ -75,10 +75,27 @@ impl SingleUse {
     }
 }
 
+/// Whether the tokens of a sign-in that ended at `began_at` cannot be refreshed any more. `max_ms` is how
+/// long they can be; `None` for ever.
+pub fn chain_has_ended(began_at: Timestamp, max_ms: Option<i64>, now: Timestamp) -> bool {
+    max_ms.is_some_and(|max_ms| now >= began_at.plus_ms(max_ms))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::limits::CODE_LIFETIME_MS;
+
+    #[test]
+    fn a_chain_of_tokens_ends_a_fixed_time_after_its_sign_in() {
+        let began = Timestamp::from_millis(1_000);
+        let check = |max_ms, after: i64, has_ended| {
+            assert_eq!(chain_has_ended(began, max_ms, began.plus_ms(after)), has_ended, "{max_ms:?} {after}");
+        };
+        check(None, i64::MAX / 2, false);
+        check(Some(500), 499, false);
+        check(Some(500), 500, true);
+    }
 
     #[test]
     fn a_single_use_credential_is_fresh_then_used_then_stolen() {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bus::Message;
 use domain::audit::{AuditAction, Subject};
+use domain::refusal::Resource;
 use domain::{ChannelId, Refusal, Timestamp};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -72,12 +73,17 @@ impl Work<'_> {
         self.effects.wakes_senders = true;
     }
 
-    /// Refuses an actor who may not change the account of an operator with a higher role. Otherwise an actor
-    /// could give itself that role by a new password.
+    /// Locks the account of a channel's person for a change by the actor. It is the only way in which an
+    /// operator's call changes an account: a test walks the routes and the forms. The account of an operator
+    /// with a higher role is refused, because the actor could give itself that role by a new password.
     ///
     /// # Errors
-    /// [`Refusal::RoleMissing`] with the role of the person.
-    pub async fn check_rank(&mut self, channel: &ChannelId) -> Result<(), Error> {
+    /// [`Refusal::NotFound`] when the channel does not exist; [`Refusal::RoleMissing`] with the role of the
+    /// person.
+    pub async fn lock_account_of_lower_rank(&mut self, channel: &ChannelId) -> Result<(), Error> {
+        if !self.tx.lock_channel(channel).await? {
+            return Err(Refusal::NotFound(Resource::Channel).into());
+        }
         let Some(acting) = self.acting else { return Ok(()) };
         match self.tx.operator_role(channel).await? {
             Some(role) if acting.role < Some(role) => Err(Refusal::RoleMissing(role).into()),

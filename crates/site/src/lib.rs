@@ -6,6 +6,7 @@
 //! answers with a redirect and a notice, or with itself and the errors at its fields (422).
 
 mod account;
+mod affected;
 mod browser_sessions;
 mod code;
 mod connected_apps;

@@ -157,6 +157,11 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "store_identity",
         sql: include_str!("../migrations/0045_store_identity.sql"),
     },
+    Migration {
+        version: 49,
+        name: "taken_names_and_tokens",
+        sql: include_str!("../migrations/0049_taken_names_and_tokens.sql"),
+    },
 ];
 
 /// The table of the applied migrations.

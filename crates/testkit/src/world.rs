@@ -58,6 +58,8 @@ pub struct Setup {
     pub upstreams: &'static [ProviderSettings],
     /// Whether accounts have passwords.
     pub passwords: bool,
+    /// For how many days after a sign-in tokens can be refreshed.
+    pub token_days_max: Option<i64>,
 }
 
 impl Default for Setup {
@@ -78,6 +80,7 @@ impl Default for Setup {
             brand: Brand::default,
             upstreams: &[],
             passwords: true,
+            token_days_max: None,
         }
     }
 }
@@ -388,6 +391,7 @@ pub(crate) fn settings(setup: Setup, target: &Target) -> Settings {
             registration: setup.passwords,
             sends_mail: true,
             passwords: setup.passwords,
+            token_chain_max_ms: setup.token_days_max.map(|days| days * domain::limits::DAY_MS),
             ..AccountSettings::default()
         },
         upstreams: setup.upstreams.to_vec(),

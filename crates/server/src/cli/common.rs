@@ -8,7 +8,7 @@ use std::time::Duration;
 use backup::DATA_FILE;
 use clap::{Args, ValueEnum};
 use domain::client_address::TrustedProxies;
-use domain::limits::{PASSWORD_CHARS_MIN, PASSWORD_CHARS_MIN_MAX};
+use domain::limits::{DAY_MS, PASSWORD_CHARS_MIN, PASSWORD_CHARS_MIN_MAX, TOKEN_DAYS_MAX};
 use domain::mail::MailHook;
 use domain::outbound::WebhookUrl;
 use domain::retention::Retention;
@@ -98,6 +98,12 @@ pub struct CommonOptions {
     #[arg(long, value_name = "CHARACTERS", env = "STAGEDOOR_PASSWORD_MIN", default_value_t = PASSWORD_CHARS_MIN,
         value_parser = password_chars_min, help_heading = ACCOUNTS)]
     password_min: usize,
+
+    /// For how many days after a sign-in an application can refresh its tokens, 1 to 3650. Then the person
+    /// has to allow it again. Left out: for ever. The same on every node.
+    #[arg(long, value_name = "DAYS", env = "STAGEDOOR_TOKEN_DAYS_MAX",
+        value_parser = clap::value_parser!(i64).range(1..=TOKEN_DAYS_MAX), help_heading = ACCOUNTS)]
+    token_days_max: Option<i64>,
 
     /// Where messages to people go, such as the link of a password reset: an address of your own that takes
     /// signed POST requests and sends e-mails. Also STAGEDOOR_MAIL_HOOK_FILE. Without it `serve` sends
@@ -234,6 +240,7 @@ impl CommonOptions {
                 password_chars_min: self.password_min,
                 sends_mail: mail_hook.is_some(),
                 passwords: true,
+                token_chain_max_ms: self.token_days_max.map(|days| days * DAY_MS),
             },
             developers: DeveloperSettings { reviews_scopes: self.review_scopes },
             retention: self.retention(),

@@ -97,10 +97,10 @@ impl Service {
         let id = channel.clone();
         self.write(async move |work: &mut Work<'_>| {
             let now = work.now();
+            work.lock_account_of_lower_rank(&id).await?;
             if !work.bar_channel(&id, now).await? {
-                return Err(Error::from(Refusal::NotFound(Resource::Channel)));
+                return Err(Refusal::NotFound(Resource::Channel).into());
             }
-            work.check_rank(&id).await?;
             work.delete_browser_sessions(&id).await?;
             Ok(work.audit(AuditAction::ChannelBar, &id).await?)
         })
@@ -115,18 +115,14 @@ impl Service {
     /// [`Refusal::NotFound`] when the channel does not exist.
     pub async fn unbar_channel(&self, channel: &ChannelId) -> Result<(), Error> {
         let id = channel.clone();
-        let exists = self
-            .write(async move |work: &mut Work<'_>| {
-                let exists = work.unbar_channel(&id).await?;
-                if exists {
-                    work.audit(AuditAction::ChannelUnbar, &id).await?;
-                }
-                Ok(exists)
-            })
-            .await?;
-        if !exists {
-            return Err(Refusal::NotFound(Resource::Channel).into());
-        }
+        self.write(async move |work: &mut Work<'_>| {
+            work.lock_account_of_lower_rank(&id).await?;
+            if !work.unbar_channel(&id).await? {
+                return Err(Refusal::NotFound(Resource::Channel).into());
+            }
+            Ok::<_, Error>(work.audit(AuditAction::ChannelUnbar, &id).await?)
+        })
+        .await?;
         tracing::info!(channel_id = %channel, "channel unbarred");
         Ok(())
     }
@@ -144,7 +140,7 @@ impl Service {
                 if work.channel_details(&id).await?.is_none() {
                     return Ok(None);
                 }
-                work.check_rank(&id).await?;
+                work.lock_account_of_lower_rank(&id).await?;
                 lives::end(work, &id).await?;
                 if !work.mark_channel_deleted(&id, &alias, &until, now).await? {
                     return Ok(None);

@@ -202,8 +202,8 @@ pub(crate) async fn put(work: &mut Work<'_>, channel: &CheckedChannel) -> Result
         return Err(Invalid::new("channelId", Rule::BeingDeleted).into());
     }
     if let Some(HashedLogin { login, password_hash, email }) = person {
-        work.check_rank(&record.channel_id).await?;
-        // `put_channel` locked the channel's row, so no sign-in with the former password can follow.
+        work.lock_account_of_lower_rank(&record.channel_id).await?;
+        // The channel is locked, so no sign-in with the former password can follow.
         if work.password_hash(&record.channel_id).await?.is_some_and(|before| before != *password_hash) {
             work.delete_browser_sessions(&record.channel_id).await?;
             work.delete_pending_sign_ins(&record.channel_id).await?;

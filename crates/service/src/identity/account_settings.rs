@@ -13,6 +13,8 @@ pub struct AccountSettings {
     pub sends_mail: bool,
     /// Whether accounts have passwords here. Without them people sign in at the operator's providers.
     pub passwords: bool,
+    /// How long after a sign-in its tokens can be refreshed, in milliseconds; `None` for ever.
+    pub token_chain_max_ms: Option<i64>,
 }
 
 /// The stored password of an account without one. It is no hash, so no password matches it.
@@ -32,6 +34,7 @@ impl Default for AccountSettings {
             password_chars_min: PASSWORD_CHARS_MIN,
             sends_mail: false,
             passwords: true,
+            token_chain_max_ms: None,
         }
     }
 }

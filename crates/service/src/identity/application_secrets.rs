@@ -165,7 +165,7 @@ impl Service {
     }
 
     /// The row of the secret is deleted last. If the node stops before that, the next sweep does the rest.
-    async fn delete_expired_secret(
+    pub(crate) async fn delete_expired_secret(
         &self,
         client_id: &ClientId,
         secret_id: &ApplicationSecretId,

@@ -12,6 +12,7 @@ pub mod consents;
 pub(crate) mod credential_cache;
 pub mod credentials;
 pub(crate) mod last_used;
+pub mod leaked_credentials;
 pub mod mail;
 pub mod notices;
 pub mod operator_keys;

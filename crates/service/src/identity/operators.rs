@@ -1,9 +1,9 @@
 //! The people who may use the operator pages, and their roles.
 
+use domain::ChannelId;
 use domain::audit::AuditAction;
 use domain::operator_key::OperatorRole;
 use domain::refusal::Resource;
-use domain::{ChannelId, Refusal};
 use serde_json::json;
 use store::Tx;
 pub use store::queries::operators::StaffMember;
@@ -21,16 +21,14 @@ impl Service {
     pub async fn put_operator_role(&self, channel: &ChannelId, role: OperatorRole) -> Result<(), Error> {
         let channel = channel.clone();
         self.write(async move |work: &mut Work<'_>| {
-            if !work.lock_channel(&channel).await? {
-                return Err(Error::from(Refusal::NotFound(Resource::Channel)));
-            }
+            work.lock_account_of_lower_rank(&channel).await?;
             let now = work.now();
             let put = work.put_operator_role(&channel, role, now).await;
             if put.map_err(not_found(Resource::Channel))? {
                 let details = json!({ "role": role.name() });
                 work.audit_with(AuditAction::OperatorRolePut, &channel, details).await?;
             }
-            Ok(())
+            Ok::<_, Error>(())
         })
         .await
     }
@@ -43,13 +41,11 @@ impl Service {
     pub async fn delete_operator_role(&self, channel: &ChannelId) -> Result<(), Error> {
         let channel = channel.clone();
         self.write(async move |work: &mut Work<'_>| {
-            if !work.lock_channel(&channel).await? {
-                return Err(Error::from(Refusal::NotFound(Resource::Channel)));
-            }
+            work.lock_account_of_lower_rank(&channel).await?;
             if work.delete_operator_role(&channel).await? {
                 work.audit(AuditAction::OperatorRoleDelete, &channel).await?;
             }
-            Ok(())
+            Ok::<_, Error>(())
         })
         .await
     }

@@ -99,7 +99,7 @@ impl Service {
                 if work.account(&id).await?.is_none() {
                     return Ok(None);
                 }
-                work.check_rank(&id).await?;
+                work.lock_account_of_lower_rank(&id).await?;
                 let token = issue(work, &id, i64::MAX).await?;
                 if token.is_some() {
                     work.audit(AuditAction::PasswordResetIssue, &id).await?;

@@ -151,12 +151,9 @@ impl Service {
     pub async fn end_browser_sessions(&self, channel: &ChannelId) -> Result<(), Error> {
         let channel = channel.clone();
         self.write(async move |work: &mut Work<'_>| {
-            if !work.lock_channel(&channel).await? {
-                return Err(Error::from(Refusal::NotFound(Resource::Channel)));
-            }
-            work.check_rank(&channel).await?;
+            work.lock_account_of_lower_rank(&channel).await?;
             work.delete_browser_sessions(&channel).await?;
-            Ok(work.audit(AuditAction::BrowserSessionsEnd, &channel).await?)
+            Ok::<_, Error>(work.audit(AuditAction::BrowserSessionsEnd, &channel).await?)
         })
         .await
     }
@@ -197,6 +194,7 @@ impl Service {
                 channel_id: &user,
                 state: &state,
                 redirect_uri,
+                began_at: now,
                 expires_at,
             };
             Ok(work.insert_code(code).await?)

@@ -4,7 +4,7 @@ use domain::application::Application;
 use domain::limits::{ACCESS_TOKEN_LIFETIME_MS, REFRESH_TOKEN_LIFETIME_MS};
 use domain::refusal::{CodeFault, Credential, TokenFault};
 use domain::secret::{AccessToken, AuthCode, RefreshToken, SecretHash};
-use domain::token::{Presented, TokenFamily};
+use domain::token::{Presented, TokenFamily, chain_has_ended};
 use domain::{ChannelId, ClientId, Refusal, ScopeSet};
 use store::Tx;
 use store::queries::tokens::{NewToken, StoredCredential, Trace};
@@ -117,7 +117,8 @@ impl Service {
     ///
     /// # Errors
     /// [`Refusal::InvalidToken`] for every refresh token that cannot be used. A refresh token that was used
-    /// more than 10 seconds ago also revokes every token of that client and user.
+    /// more than 10 seconds ago also revokes every token of that client and user. None can be used once the
+    /// sign-in is older than the settings allow.
     pub async fn refresh(
         &self,
         application: &Application,
@@ -126,6 +127,7 @@ impl Service {
         let token = RefreshToken::presented(refresh_token).ok_or(MALFORMED)?.hash();
         let pair = self.new_pair();
         let (application, hashes) = (application.clone(), pair.hashes());
+        let chain_max_ms = self.account_settings().token_chain_max_ms;
         let outcome = self
             .write(async move |work: &mut Work<'_>| {
                 let now = work.now();
@@ -140,6 +142,9 @@ impl Service {
                     return Ok(fault(TokenFault::Revoked));
                 };
                 match found.single_use.presented(now) {
+                    Presented::Fresh if chain_has_ended(found.began_at, chain_max_ms, now) => {
+                        Ok(fault(TokenFault::Expired))
+                    }
                     Presented::Fresh if work.use_refresh_token(&token, now).await? => {
                         insert_pair(work, &found, &hashes).await?;
                         Ok(TokenOutcome::Issued(consented.and(application.scopes)))
@@ -228,17 +233,19 @@ async fn insert_pair(
     pair: &PairHashes,
 ) -> Result<(), Error> {
     let now = work.now();
-    let StoredCredential { family, client_id, channel_id, .. } = credential;
+    let &StoredCredential { ref family, ref client_id, ref channel_id, generation, began_at, .. } =
+        credential;
     let token = |hash, lifetime_ms| NewToken {
         hash,
         family,
         client_id,
         channel_id,
+        generation,
         expires_at: now.plus_ms(lifetime_ms),
     };
     work.note_consent_use(client_id, channel_id, now).await?;
     work.insert_access_token(token(&pair.access, ACCESS_TOKEN_LIFETIME_MS)).await?;
-    work.insert_refresh_token(token(&pair.refresh, REFRESH_TOKEN_LIFETIME_MS)).await?;
+    work.insert_refresh_token(token(&pair.refresh, REFRESH_TOKEN_LIFETIME_MS), began_at).await?;
     Ok(())
 }
 

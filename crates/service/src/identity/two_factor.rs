@@ -222,17 +222,14 @@ impl Service {
         let (service, id) = (self.clone(), channel.clone());
         let removed = self
             .write(async move |work: &mut Work<'_>| {
-                if !work.lock_channel(&id).await? {
-                    return Err(Error::from(Refusal::NotFound(Resource::Channel)));
-                }
-                work.check_rank(&id).await?;
+                work.lock_account_of_lower_rank(&id).await?;
                 let removed = work.delete_two_factor(&id).await?;
                 work.delete_pending_sign_ins(&id).await?;
                 if removed {
                     write_notice(work, &service, &id, MailKind::TwoFactorOff, language).await?;
                     work.audit(AuditAction::TwoFactorRemove, &id).await?;
                 }
-                Ok(removed)
+                Ok::<_, Error>(removed)
             })
             .await?;
         if removed {

@@ -15,6 +15,7 @@ mod fate;
 mod find;
 mod find_words;
 mod frame;
+mod leak;
 mod list;
 mod organization;
 mod overview;
@@ -58,6 +59,8 @@ pub(crate) const PATHS: &[(&str, &str)] = &[
     (SECRETS, "POST"),
     (SECRET, "GET"),
     (SECRET, "POST"),
+    (LEAK, "GET"),
+    (LEAK, "POST"),
     (APP_SESSIONS, "GET"),
     (APP_SESSION, "GET"),
     (APP_SESSION, "POST"),
@@ -106,6 +109,7 @@ pub(crate) fn routes() -> Router<Web> {
         .route(REQUEST, post(scopes::withdraw))
         .route(SECRETS, get(secrets::show).post(secrets::add))
         .route(SECRET, get(secrets::show_one).post(secrets::change))
+        .route(LEAK, get(leak::show).post(leak::end))
         .route(APP_SESSIONS, get(sessions::show))
         .route(APP_SESSION, get(session::show).post(session::end))
         .route(APP_USAGE, get(usage::show))

@@ -15,6 +15,7 @@ pub(super) const DROPS: &str = "/developers/applications/{clientId}/drops";
 pub(super) const REQUEST: &str = "/developers/applications/{clientId}/requests/{requestId}";
 pub(super) const SECRETS: &str = "/developers/applications/{clientId}/secrets";
 pub(super) const SECRET: &str = "/developers/applications/{clientId}/secrets/{secretId}";
+pub(super) const LEAK: &str = "/developers/applications/{clientId}/leak";
 pub(super) const APP_SESSIONS: &str = "/developers/applications/{clientId}/sessions";
 pub(super) const APP_SESSION: &str = "/developers/applications/{clientId}/sessions/{sessionKey}";
 pub(super) const APP_USAGE: &str = "/developers/applications/{clientId}/usage";

@@ -12,6 +12,7 @@ use web::{Failure, FormTarget, PageAnswer, PathId, PathIds, Person, PostedBy};
 
 use super::access::living_application;
 use super::frame::{AppFrame, AppTab, address};
+use super::leak;
 use super::register::key;
 
 /// The end of the page's path.
@@ -23,7 +24,8 @@ const SECRETS_MAX: usize = 20;
 const CHOICES: [(&str, i64); 4] = [("now", 0), ("hour", HOUR_MS), ("day", DAY_MS), ("week", 7 * DAY_MS)];
 
 struct SecretLine {
-    last_characters: String,
+    /// `None` for a secret from before they were kept.
+    last_characters: Option<String>,
     created: Moment,
     last_used: Option<Moment>,
     expires: Option<Moment>,
@@ -41,6 +43,7 @@ struct SecretsPage<'a> {
     once: String,
     /// A new secret, shown once.
     made: Option<String>,
+    leak: String,
     is_full: bool,
 }
 
@@ -67,6 +70,7 @@ impl<'a> SecretsPage<'a> {
             form: visitor.form(address(client_id.as_str(), END)),
             once: visitor.form_id(),
             made: None,
+            leak: address(client_id.as_str(), leak::END),
             is_full: secrets.len() >= SECRETS_MAX,
         })
     }
@@ -76,7 +80,7 @@ impl SecretLine {
     fn of(secret: &StoredSecret, now: Timestamp, lang: Lang) -> Self {
         let moment = |at: Timestamp| Moment::of(at, now, lang);
         Self {
-            last_characters: secret.last_characters.clone().unwrap_or_default(),
+            last_characters: secret.last_characters.clone(),
             created: moment(secret.created_at),
             last_used: secret.last_used_at.map(moment),
             expires: secret.expires_at.map(moment),
@@ -212,6 +216,9 @@ struct SecretTexts {
     last: &'static str,
     back: &'static str,
     none: &'static str,
+    leaked: &'static str,
+    leaked_about: &'static str,
+    unknown: &'static str,
 }
 
 fn texts(lang: Lang) -> &'static SecretTexts {
@@ -247,6 +254,9 @@ const KO: SecretTexts = SecretTexts {
     last: "이 앱의 하나뿐인 시크릿입니다. 새 시크릿을 먼저 만들지 않으면 앱이 토큰을 받을 수 없습니다.",
     back: "그대로 두기",
     none: "시크릿이 없습니다. 새로 만들어야 앱이 토큰을 받을 수 있습니다.",
+    leaked: "유출 대응",
+    leaked_about: "시크릿이나 토큰이 유출되었다면:",
+    unknown: "알 수 없음",
 };
 
 const EN: SecretTexts = SecretTexts {
@@ -275,4 +285,7 @@ const EN: SecretTexts = SecretTexts {
     last: "It is the only secret of this app. Without another one the app gets no tokens.",
     back: "Keep it",
     none: "There is no secret. The app gets no tokens until you make one.",
+    leaked: "End tokens and secrets",
+    leaked_about: "A secret or tokens leaked?",
+    unknown: "unknown",
 };

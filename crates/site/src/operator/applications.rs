@@ -1,18 +1,21 @@
 //! `/operator/applications`: applications, searched, shown, disabled, restored and deleted.
 
+use domain::limits::AFFECTED_COUNTED_MAX;
 use domain::operator_key::OperatorRole;
 use domain::refusal::Resource;
-use domain::{ClientId, Refusal, Scope};
+use domain::{ChannelId, ClientId, Refusal, Scope};
 use service::application_life::{ApplicationDetails, ApplicationLife};
 use service::application_switch::ApplicationSearch;
+use service::leaked_credentials::Affected;
 use service::webhooks::WebhookDetails;
 use web::pages::{Flash, Lang};
 use web::{OperatorPerson, PageAnswer, PathId, PostedByOperator, Visitor, role};
 
+use super::application_secrets::{leak_acts, secrets_table};
 use super::detail::{Act, Detail};
 use super::frame::{Badge, Section, Shown, href, not_found, unknown_action};
 use super::list::{ItemList, ListRow, Search, StateLink};
-use super::paths::{APPLICATIONS, AUDIT, ORGANIZATIONS, PAGE_SIZE, WEBHOOKS};
+use super::paths::{APPLICATIONS, AUDIT, ORGANIZATIONS, PAGE_SIZE, PEOPLE, WEBHOOKS};
 
 const STATES: [&str; 3] = ["", "disabled", "restorable"];
 
@@ -127,6 +130,14 @@ pub(super) async fn change(
         "disable" => service.disable_application(&client_id).await?,
         "enable" => service.enable_application(&client_id).await?,
         "restore" => service.restore_application(&client_id).await?,
+        "end-tokens" => {
+            service.end_application_tokens(&client_id).await?;
+            return Ok(visitor.redirect(visitor.request().path(), Some(Flash::TokensEnded)));
+        }
+        "revoke-secrets" => {
+            service.delete_all_secrets(&client_id).await?;
+            return Ok(visitor.redirect(visitor.request().path(), Some(Flash::SecretsRevoked)));
+        }
         "quota-on" => service.set_application_quota(&client_id, true).await?,
         "quota-off" => service.set_application_quota(&client_id, false).await?,
         "delete" if fields.text("confirm") == client_id.as_str() => {
@@ -159,7 +170,8 @@ async fn detail<R>(operator: &OperatorPerson<R>, id: &ClientId) -> Result<Detail
     let visitor = operator.visitor();
     let (lang, service) = (visitor.lang(), visitor.web().service());
     let ApplicationDetails { life, redirect_uris } = service.application_details(id).await?;
-    let secrets = service.secrets(id).await?.len();
+    let (secrets, affected) = (service.secrets(id).await?, service.affected_by(id).await?);
+    let owner = owner(visitor, life.application.owner.as_ref()).await?;
     let webhook = webhook_of(visitor, id).await?;
     let application = &life.application;
     let organization = application.organization.as_ref();
@@ -175,7 +187,9 @@ async fn detail<R>(operator: &OperatorPerson<R>, id: &ClientId) -> Result<Detail
                 text: organization.name.clone(),
             }),
         ),
-        (lang.pick("시크릿", "Secrets"), Shown::Text(secrets.to_string())),
+        (lang.pick("소유자", "Owner"), owner),
+        (lang.pick("토큰이 있는 사람", "People with tokens"), Shown::Text(counted(affected.users))),
+        (lang.pick("연결된 세션", "Connected sessions"), Shown::Text(counted(affected.sessions))),
         (lang.pick("할당량", "Quotas"), Shown::Text(quota.to_owned())),
         (lang.pick("등록", "Registered"), Shown::moment(Some(life.created_at), visitor)),
         (lang.pick("마지막 사용", "Last used"), Shown::moment(Some(life.last_used_at), visitor)),
@@ -191,14 +205,14 @@ async fn detail<R>(operator: &OperatorPerson<R>, id: &ClientId) -> Result<Detail
             lang.pick("감사 로그에서 보기", "In the audit log"),
         ));
     }
-    let acts = if operator.role >= OperatorRole::Write { acts(&life, lang) } else { Vec::new() };
+    let acts = if operator.role >= OperatorRole::Write { acts(&life, affected, lang) } else { Vec::new() };
     Ok(Detail {
         section: Section::Applications,
         name: application.name.clone(),
         id: id.to_string(),
         badges: badges(&life, lang),
         facts,
-        tables: Vec::new(),
+        tables: vec![secrets_table(id, &secrets, visitor)],
         links,
         once: None,
         form: visitor.form(format!("{APPLICATIONS}/{id}")),
@@ -217,8 +231,24 @@ fn webhook_fact(webhook: Option<&WebhookDetails>, id: &ClientId, lang: Lang) -> 
     Shown::Link { href: format!("{WEBHOOKS}/{id}"), text: text.to_owned() }
 }
 
-fn acts(life: &ApplicationLife, lang: Lang) -> Vec<Act> {
-    let mut acts = Vec::new();
+/// A number that is counted up to a limit.
+fn counted(count: i64) -> String {
+    if count < AFFECTED_COUNTED_MAX { count.to_string() } else { format!("{AFFECTED_COUNTED_MAX}+") }
+}
+
+/// The person who owns an application, by name.
+async fn owner(visitor: &Visitor, owner: Option<&ChannelId>) -> Result<Shown, service::Error> {
+    let Some(owner) = owner else { return Ok(Shown::Nothing) };
+    let name = match visitor.web().service().channel_details(owner).await {
+        Ok(channel) => channel.name,
+        Err(error) if matches!(error.refusal(), Refusal::NotFound(_)) => owner.to_string(),
+        Err(error) => return Err(error),
+    };
+    Ok(Shown::Link { href: format!("{PEOPLE}/{owner}"), text: name })
+}
+
+fn acts(life: &ApplicationLife, affected: Affected, lang: Lang) -> Vec<Act> {
+    let mut acts: Vec<Act> = leak_acts(affected, lang).into();
     if life.deleted_at.is_some() {
         acts.push(Act::new(
             "restore",
@@ -234,8 +264,8 @@ fn acts(life: &ApplicationLife, lang: Lang) -> Vec<Act> {
             "enable",
             lang.pick("사용 재개", "Enable"),
             lang.pick(
-                "시크릿과 만료되지 않은 토큰이 다시 유효해집니다.",
-                "Its secrets and its unexpired tokens are valid again.",
+                "시크릿과 만료되지 않은 토큰이 다시 유효해집니다. 유출된 것이 있다면 먼저 토큰과 시크릿을 끝내세요.",
+                "Its secrets and its unexpired tokens are valid again. If some were stolen, end tokens and secrets first.",
             ),
         )
     } else {

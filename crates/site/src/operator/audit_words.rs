@@ -38,6 +38,7 @@ const fn words(action: AuditAction) -> (&'static str, &'static str) {
             ("시크릿의 만료를 바꿨습니다", "changed the expiry of an application’s secret")
         }
         Action::SecretDelete => ("시크릿을 삭제했습니다", "deleted a secret of an application"),
+        Action::TokensEnd => ("토큰을 모두 끝냈습니다", "ended all tokens of an application"),
         Action::WebhookPut => ("웹훅을 설정했습니다", "set the webhook of an application"),
         Action::WebhookDelete => ("웹훅을 삭제했습니다", "deleted the webhook of an application"),
         Action::WebhookResend => {

@@ -1,5 +1,7 @@
 //! A thing on the operator pages with what can be done to it, as plain data.
 
+use std::borrow::Cow;
+
 use askama::Template;
 use web::pages::{Area, Shell, filters};
 use web::{FormTarget, OperatorPerson, PageAnswer};
@@ -12,7 +14,7 @@ pub(crate) struct Act {
     /// The value of the button.
     pub name: &'static str,
     pub label: &'static str,
-    pub about: &'static str,
+    pub about: Cow<'static, str>,
     pub is_danger: bool,
     /// What has to be typed first.
     pub typed: Option<String>,
@@ -25,6 +27,7 @@ pub(crate) struct Act {
 impl Act {
     /// A change that can be taken back.
     pub const fn new(name: &'static str, label: &'static str, about: &'static str) -> Self {
+        let about = Cow::Borrowed(about);
         Self { name, label, about, is_danger: false, typed: None, note: None, error: None }
     }
 

@@ -4,6 +4,7 @@
 //! Lists and details are plain data (`list.rs`, `detail.rs`), which two templates show. The frame of all of
 //! these pages is in `frame.rs`.
 
+mod application_secrets;
 mod applications;
 mod audit;
 mod audit_words;
@@ -22,12 +23,12 @@ use axum::routing::{get, post};
 use web::{Router, Web};
 
 use paths::{
-    APPLICATION, APPLICATIONS, AUDIT, KEY, KEYS, ORGANIZATION, ORGANIZATIONS, OVERVIEW, PEOPLE, PERSON,
-    REQUEST, REQUESTS, ROLE, WEBHOOK, WEBHOOKS,
+    APPLICATION, APPLICATION_SECRET, APPLICATIONS, AUDIT, KEY, KEYS, ORGANIZATION, ORGANIZATIONS, OVERVIEW,
+    PEOPLE, PERSON, REQUEST, REQUESTS, ROLE, WEBHOOK, WEBHOOKS,
 };
 
 /// The paths of the operator pages, with their methods, for the metrics.
-pub(crate) const PATHS: [(&str, &str); 22] = [
+pub(crate) const PATHS: [(&str, &str); 24] = [
     (OVERVIEW, "GET"),
     (REQUESTS, "GET"),
     (REQUEST, "GET"),
@@ -35,6 +36,8 @@ pub(crate) const PATHS: [(&str, &str); 22] = [
     (APPLICATIONS, "GET"),
     (APPLICATION, "GET"),
     (APPLICATION, "POST"),
+    (APPLICATION_SECRET, "GET"),
+    (APPLICATION_SECRET, "POST"),
     (PEOPLE, "GET"),
     (PERSON, "GET"),
     (PERSON, "POST"),
@@ -60,6 +63,7 @@ pub(crate) fn routes() -> Router<Web> {
         .route(REQUEST, get(requests::show).post(requests::decide))
         .route(APPLICATIONS, get(applications::list))
         .route(APPLICATION, get(applications::show).post(applications::change))
+        .route(APPLICATION_SECRET, get(application_secrets::show).post(application_secrets::change))
         .route(PEOPLE, get(people::list))
         .route(PERSON, get(people::show).post(people::change))
         .route(ROLE, post(people::set_role))

@@ -5,6 +5,7 @@ pub(super) const REQUESTS: &str = "/operator/requests";
 pub(super) const REQUEST: &str = "/operator/requests/{requestId}";
 pub(super) const APPLICATIONS: &str = "/operator/applications";
 pub(super) const APPLICATION: &str = "/operator/applications/{clientId}";
+pub(super) const APPLICATION_SECRET: &str = "/operator/applications/{clientId}/secrets/{secretId}";
 pub(super) const PEOPLE: &str = "/operator/people";
 pub(super) const PERSON: &str = "/operator/people/{channelId}";
 pub(super) const ROLE: &str = "/operator/people/{channelId}/role";

@@ -28,11 +28,13 @@ async fn credentials(tx: &mut Tx, app: &str) -> Result<(), StoreError> {
     let (client_id, channel_id, family) = (&client(app), &channel("a"), &family("f"));
     let expires_at = at(1_000);
     let hashes = ["code", "access", "refresh"].map(|kind| hash(&format!("{kind} {app}")));
-    let token = |hash| NewToken { hash, family, client_id, channel_id, expires_at };
+    let token = |hash| NewToken { hash, family, client_id, channel_id, generation: 0, expires_at };
     tx.insert_access_token(token(&hashes[1])).await?;
-    tx.insert_refresh_token(token(&hashes[2])).await?;
+    tx.insert_refresh_token(token(&hashes[2]), at(0)).await?;
     let (hash, state) = (&hashes[0], &hashes[0]);
-    let code = NewCode { hash, family, client_id, channel_id, state, redirect_uri: "u", expires_at };
+    let began_at = at(0);
+    let code =
+        NewCode { hash, family, client_id, channel_id, state, redirect_uri: "u", began_at, expires_at };
     tx.insert_code(code).await
 }
 

@@ -54,8 +54,15 @@ async fn a_change_of_an_answer_notes_its_dependency() {
 async fn an_answer_depends_on_the_consent_the_application_and_the_channel() {
     in_seeded(async move |tx: &mut Tx| {
         let (app, user) = (client("app"), channel("a"));
-        let (hash, family, expires_at) = (hash("t"), family("f"), at(100));
-        let token = NewToken { hash: &hash, family: &family, client_id: &app, channel_id: &user, expires_at };
+        let (hash, family) = (hash("t"), family("f"));
+        let token = NewToken {
+            hash: &hash,
+            family: &family,
+            client_id: &app,
+            channel_id: &user,
+            generation: 0,
+            expires_at: at(100),
+        };
         tx.insert_access_token(token).await?;
         let slots = tx.holder(&hash, at(1)).await?.unwrap().slots();
         let dependencies =

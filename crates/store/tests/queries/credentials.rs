@@ -20,6 +20,7 @@ async fn insert_code(tx: &mut Tx, name: &str) -> Result<(), StoreError> {
         channel_id,
         state,
         redirect_uri: "u",
+        began_at: at(7),
         expires_at: at(100),
     })
     .await
@@ -35,10 +36,42 @@ async fn insert_pair(tx: &mut Tx, name: &str, of: (&str, &str, &str)) -> Result<
         family: &family,
         client_id: &client_id,
         channel_id: &channel_id,
+        generation: 0,
         expires_at: at(100),
     };
     tx.insert_access_token(token(&access)).await?;
-    tx.insert_refresh_token(token(&refresh)).await
+    tx.insert_refresh_token(token(&refresh), at(7)).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn all_tokens_and_codes_of_an_application_end_at_once() {
+    in_seeded(async move |tx: &mut Tx| {
+        insert_code(tx, "code").await?;
+        insert_pair(tx, "1", ("app", "a", "f")).await?;
+        insert_pair(tx, "2", ("other", "a", "g")).await?;
+        let count = async |tx: &mut Tx, app: &str, now| tx.count_token_users(&client(app), at(now), 10).await;
+        assert_eq!((count(tx, "app", 9).await?, count(tx, "app", 100).await?), (1, 0));
+        assert_eq!(tx.count_token_users(&client("app"), at(9), 0).await?, 0);
+        let found = tx.refresh_token(&hash("refresh 1")).await?.unwrap();
+        assert_eq!((found.generation, found.began_at), (0, at(7)));
+        assert!(!tx.end_all_tokens(&client("missing"), at(0)).await?);
+        assert!(tx.end_all_tokens(&client("app"), at(0)).await?);
+        assert!(tx.holder(&hash("access 1"), at(9)).await?.is_none());
+        assert!(!tx.family_lives(&caller("app", "a", "f")).await?);
+        assert!(tx.refresh_token(&hash("refresh 1")).await?.is_none());
+        assert!(tx.code(&hash("code")).await?.is_none());
+        for name in ["access 1", "refresh 1"] {
+            assert_eq!(tx.token_trace(&hash(name)).await?.map(|trace| trace.1), Some(Trace::Revoked));
+        }
+        assert_eq!((count(tx, "app", 9).await?, count(tx, "other", 9).await?), (0, 1));
+        assert!(tx.holder(&hash("access 2"), at(9)).await?.is_some());
+        // Later codes and tokens are of the new generation.
+        insert_code(tx, "later").await?;
+        let (code, _) = tx.code(&hash("later")).await?.unwrap();
+        assert_eq!((code.generation, code.began_at), (1, at(7)));
+        Ok(())
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

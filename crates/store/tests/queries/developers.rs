@@ -4,7 +4,7 @@ use domain::application::Presentation;
 use domain::https_url::HttpsUrl;
 use domain::member::MemberRole;
 use domain::review::{ReviewKind, ReviewState, ReviewSubject};
-use domain::{OrganizationId, ReviewRequestId, Scope, ScopeSet};
+use domain::{ChannelId, OrganizationId, ReviewRequestId, Scope, ScopeSet};
 use store::queries::application_life::ApplicationLife;
 use store::queries::channel_deletions::DeletionStep;
 use store::queries::review_requests::{NewReviewRequest, ReviewEnd, ReviewRequest};
@@ -329,12 +329,46 @@ async fn an_offer_names_a_login_and_is_used_up_by_its_person() {
         assert!(!tx.take_application_offer(&x, &b, at(5)).await?, "it has expired");
         assert!(tx.take_application_offer(&x, &b, at(0)).await?);
         assert!(!tx.take_application_offer(&x, &b, at(0)).await?);
-        // Before the account was there.
-        tx.put_application_offer(&x, "login-b", at(-1)).await?;
-        assert!(!tx.take_application_offer(&x, &b, at(-2)).await?);
-        assert!(tx.application_offers_of_person(&b, at(-2)).await?.is_empty());
+        tx.put_application_offer(&x, "login-b", at(5)).await?;
         tx.delete_application_offer(&x).await?;
-        assert_eq!(tx.application_offer(&x, at(-2)).await?, None);
+        assert_eq!(tx.application_offer(&x, at(0)).await?, None);
+        Ok(())
+    })
+    .await;
+}
+
+/// An invitation and an offer belong to the account that had the login, and go with it.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_takes_a_login_later_gets_neither_its_invitations_nor_its_offers() {
+    in_seeded(async move |tx: &mut Tx| {
+        put_games(tx).await?;
+        let (id, b, c, until) = (games(), channel("b"), channel("c"), domain::MessageId::bound_at(at(9)));
+        tx.put_person(&b, "login-b", "hash").await?;
+        for login in ["login-b", "nobody-yet"] {
+            tx.put_invitation(&id, login, MemberRole::Admin, at(5)).await?;
+        }
+        for (app, login) in [("app", "login-b"), ("other", "nobody-yet")] {
+            tx.put_application_offer(&client(app), login, at(5)).await?;
+        }
+        let received = async |tx: &mut Tx, person: &ChannelId| {
+            let invitations = tx.invitations_of_person(person, at(0)).await?.len();
+            Ok::<_, StoreError>((invitations, tx.application_offers_of_person(person, at(0)).await?.len()))
+        };
+        assert_eq!(received(tx, &b).await?, (1, 1));
+        // A person who gets another login keeps them.
+        tx.put_person(&b, "login-b2", "hash").await?;
+        assert_eq!(received(tx, &b).await?, (1, 1));
+        for login in ["login-b", "nobody-yet"] {
+            tx.put_person(&c, login, "hash").await?;
+            assert_eq!(received(tx, &c).await?, (0, 0), "{login}");
+            assert_eq!(tx.take_invitation(&id, &c, at(0)).await?, None);
+            assert!(!tx.take_application_offer(&client("app"), &c, at(0)).await?);
+            assert!(!tx.take_application_offer(&client("other"), &c, at(0)).await?);
+        }
+        tx.mark_channel_deleted(&b, &channel("alias"), &until, at(9)).await?;
+        assert_eq!(received(tx, &b).await?, (0, 0));
+        assert_eq!(tx.invitations(&id, at(0)).await?.len(), 1, "that of the login which nobody had");
+        assert!(tx.application_offer(&client("app"), at(0)).await?.is_none());
         Ok(())
     })
     .await;

@@ -14,7 +14,7 @@ async fn put(tx: &mut Tx, kind: DueKind, n: i64, ms: i64) -> Result<[Option<Stri
     let name = n.to_string();
     let (hash, family, expires_at) = (&hash(&name), &family(&name), at(ms));
     let (client_id, channel_id) = (&client("app"), &channel("a"));
-    let token = NewToken { hash, family, client_id, channel_id, expires_at };
+    let token = NewToken { hash, family, client_id, channel_id, generation: 0, expires_at };
     let ids = |first: &str, second: Option<&str>| Ok([Some(first.to_owned()), second.map(str::to_owned)]);
     match kind {
         DueKind::CodeExpired => {
@@ -26,7 +26,7 @@ async fn put(tx: &mut Tx, kind: DueKind, n: i64, ms: i64) -> Result<[Option<Stri
             ids("app", Some("a"))
         }
         DueKind::RefreshTokenExpired => {
-            tx.insert_refresh_token(token).await?;
+            tx.insert_refresh_token(token, at(0)).await?;
             ids("app", Some("a"))
         }
         DueKind::SessionUrlExpired => {
@@ -84,7 +84,7 @@ async fn put(tx: &mut Tx, kind: DueKind, n: i64, ms: i64) -> Result<[Option<Stri
 }
 
 fn code<'a>(token: &NewToken<'a>) -> NewCode<'a> {
-    let NewToken { hash, family, client_id, channel_id, expires_at } = *token;
+    let NewToken { hash, family, client_id, channel_id, expires_at, .. } = *token;
     NewCode {
         hash,
         family: family as &TokenFamily,
@@ -92,6 +92,7 @@ fn code<'a>(token: &NewToken<'a>) -> NewCode<'a> {
         channel_id,
         state: hash,
         redirect_uri: "u",
+        began_at: at(0),
         expires_at,
     }
 }

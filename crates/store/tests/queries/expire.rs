@@ -13,17 +13,18 @@ async fn what_is_meant_and_still_valid_ends_now() {
         let (client_id, channel_id) = (client("app"), channel("a"));
         for (name, expires) in [("over", 10), ("one", 100), ("two", 100)] {
             let (hash, family, expires_at) = (&hash(name), &family(name), at(expires));
-            let token =
-                || NewToken { hash, family, client_id: &client_id, channel_id: &channel_id, expires_at };
+            let (client_id, channel_id) = (&client_id, &channel_id);
+            let token = || NewToken { hash, family, client_id, channel_id, generation: 0, expires_at };
             tx.insert_access_token(token()).await?;
-            tx.insert_refresh_token(token()).await?;
+            tx.insert_refresh_token(token(), at(0)).await?;
             tx.insert_code(NewCode {
                 hash,
                 family,
-                client_id: &client_id,
-                channel_id: &channel_id,
+                client_id,
+                channel_id,
                 state: hash,
                 redirect_uri: "https://app.example/",
+                began_at: at(0),
                 expires_at,
             })
             .await?;

@@ -34,7 +34,8 @@ async fn plant_sessions(tx: &mut Tx) -> Result<(), StoreError> {
         tx.insert_session(&session(key), &of_client("app"), None, &node("n"), at(1)).await?;
     }
     let (client_id, channel_id, family) = (&client("app"), &channel("a"), &family("f"));
-    let token = NewToken { hash: &hash("token"), family, client_id, channel_id, expires_at: at(1_000) };
+    let (hash, expires_at) = (&hash("token"), at(1_000));
+    let token = NewToken { hash, family, client_id, channel_id, generation: 0, expires_at };
     tx.insert_access_token(token).await
 }
 

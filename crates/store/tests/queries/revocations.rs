@@ -46,6 +46,9 @@ async fn a_secret_is_listed_until_it_expires() {
         }
         assert!(tx.expired_secrets(at(1_000)).await?.is_empty());
         assert_eq!(number(tx, "SELECT COUNT(*) FROM application_secrets").await?, 1);
+        assert_eq!(tx.expire_application_secrets(&app, at(200)).await?, [secret_id("one")]);
+        assert!(tx.expire_application_secrets(&app, at(200)).await?.is_empty());
+        assert!(tx.application_secrets(&app, at(200)).await?.is_empty());
         Ok(())
     })
     .await;

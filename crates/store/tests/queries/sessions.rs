@@ -276,6 +276,9 @@ async fn sessions_ended_elsewhere_are_found_until_their_sockets_are_closed() {
         }
         assert_eq!(tx.count_connected(&of_client("app")).await?, 0);
         assert_eq!(tx.count_connected(&of_client("other")).await?, 1);
+        assert_eq!(tx.count_connected_of_application(&client("other"), 9).await?, 1);
+        assert_eq!(tx.count_connected_of_application(&client("other"), 0).await?, 0);
+        assert_eq!(tx.count_connected_of_application(&client("app"), 9).await?, 0);
         // Its own node says that the socket is gone: the end stays what it was.
         assert!(!tx.disconnect_session(&session("s1"), at(11), "revoked").await?);
         assert_eq!(tx.sessions_closing(&node("n"), &session(""), 10).await?, [closing("s2")]);

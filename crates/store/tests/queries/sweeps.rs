@@ -18,7 +18,7 @@ use crate::{at, both, channel, client, family, hash, in_seeded, live, node, numb
 async fn insert(tx: &mut Tx, sweep: Sweep, n: i64, ms: i64) -> Result<(), StoreError> {
     let (hash, family, expires_at) = (&hash(&n.to_string()), &family("f"), at(ms));
     let (client_id, channel_id) = (&client("app"), &channel("a"));
-    let token = NewToken { hash, family, client_id, channel_id, expires_at };
+    let token = NewToken { hash, family, client_id, channel_id, generation: 0, expires_at };
     match sweep {
         Sweep::Codes => {
             tx.insert_code(NewCode {
@@ -28,12 +28,13 @@ async fn insert(tx: &mut Tx, sweep: Sweep, n: i64, ms: i64) -> Result<(), StoreE
                 channel_id,
                 state: hash,
                 redirect_uri: "u",
+                began_at: at(0),
                 expires_at,
             })
             .await
         }
         Sweep::AccessTokens => tx.insert_access_token(token).await,
-        Sweep::RefreshTokens => tx.insert_refresh_token(token).await,
+        Sweep::RefreshTokens => tx.insert_refresh_token(token, at(0)).await,
         Sweep::EndedTokens => {
             let (hash, family) = (&self::hash(&format!("ended {n}")), &self::family("ended"));
             tx.insert_access_token(NewToken { hash, family, ..token }).await?;

@@ -47,6 +47,10 @@ pub enum Flash {
     RequestWithdrawn,
     /// A secret of an application was revoked.
     SecretRevoked,
+    /// All secrets of an application were revoked.
+    SecretsRevoked,
+    /// All tokens of an application were ended.
+    TokensEnded,
     /// An application was disabled by its owner.
     AppDisabled,
     /// It was enabled.
@@ -73,7 +77,7 @@ pub enum Flash {
 
 impl Flash {
     /// Every notice.
-    pub const ALL: [Self; 32] = [
+    pub const ALL: [Self; 34] = [
         Self::SignedOut,
         Self::PasswordChanged,
         Self::EmailChanged,
@@ -95,6 +99,8 @@ impl Flash {
         Self::Requested,
         Self::RequestWithdrawn,
         Self::SecretRevoked,
+        Self::SecretsRevoked,
+        Self::TokensEnded,
         Self::AppDisabled,
         Self::AppEnabled,
         Self::AppDeleted,
@@ -132,6 +138,8 @@ impl Flash {
             Self::Requested => "requested",
             Self::RequestWithdrawn => "request-withdrawn",
             Self::SecretRevoked => "secret-revoked",
+            Self::SecretsRevoked => "secrets-revoked",
+            Self::TokensEnded => "tokens-ended",
             Self::AppDisabled => "app-disabled",
             Self::AppEnabled => "app-enabled",
             Self::AppDeleted => "app-deleted",
@@ -193,6 +201,10 @@ impl Flash {
             }
             Self::RequestWithdrawn => lang.pick("신청을 취소했습니다.", "The request is withdrawn."),
             Self::SecretRevoked => lang.pick("시크릿을 폐기했습니다.", "The secret is revoked."),
+            Self::SecretsRevoked => lang.pick("시크릿을 모두 폐기했습니다.", "All secrets are revoked."),
+            Self::TokensEnded => {
+                lang.pick("토큰과 세션을 모두 끝냈습니다.", "All tokens and sessions are ended.")
+            }
             Self::AppDisabled => lang.pick("앱을 사용 중지했습니다.", "The app is disabled."),
             Self::AppEnabled => lang.pick("앱을 다시 사용합니다.", "The app is enabled."),
             Self::AppDeleted => lang.pick(
@@ -203,12 +215,12 @@ impl Flash {
             Self::AppHandedOver => lang.pick("소유자를 바꿨습니다.", "The app has a new owner."),
             Self::SessionEnded => lang.pick("세션을 종료했습니다.", "The session is ended."),
             Self::AppOffered => lang.pick(
-                "그 아이디를 쓰는 사람이 7일 안에 수락할 수 있습니다.",
-                "Offered. Whoever has that username can accept for 7 days.",
+                "지금 그 아이디를 쓰는 사람이 7일 안에 수락할 수 있습니다.",
+                "Offered. The person who has that username now can accept for 7 days.",
             ),
             Self::Invited => lang.pick(
-                "초대했습니다. 그 아이디를 쓰는 사람이 수락하면 구성원이 됩니다.",
-                "Invited. Whoever has that username can accept.",
+                "초대했습니다. 지금 그 아이디를 쓰는 사람이 7일 안에 수락할 수 있습니다.",
+                "Invited. The person who has that username now can accept for 7 days.",
             ),
         }
     }

@@ -6,6 +6,7 @@ use http::request::Parts;
 use schemars::JsonSchema;
 use serde::Serialize;
 use service::application_secrets::StoredSecret;
+use service::leaked_credentials::Affected;
 
 use crate::Web;
 use crate::caller::Operator;
@@ -119,6 +120,62 @@ pub async fn delete(operator: Operator, path: ApplicationSecretPath) -> Answer<(
     let ApplicationSecretPath(client_id, secret_id) = path;
     operator.service().delete_secret(&client_id, &secret_id).await?;
     Ok(NOTHING)
+}
+
+pub(crate) const DELETE_ALL: Summary = Summary::new(
+    "deleteApplicationSecrets",
+    "Delete all secrets of an application at once, with the sessions that they opened",
+    "애플리케이션 시크릿 모두 삭제",
+)
+.refuses(&[404]);
+
+/// `DELETE /platform/v1/applications/{clientId}/secrets`: deletes all secrets. The application proves nothing
+/// until it gets a new one.
+pub async fn delete_all(operator: Operator, PathId(id): PathId) -> Answer<()> {
+    let client_id = ClientId::parse("clientId", &id)?;
+    operator.service().delete_all_secrets(&client_id).await?;
+    Ok(NOTHING)
+}
+
+pub(crate) const END_TOKENS: Summary = Summary::new(
+    "endApplicationTokens",
+    "End all tokens and codes of an application, and its sessions",
+    "애플리케이션 토큰 모두 끝내기",
+)
+.refuses(&[404]);
+
+/// `DELETE /platform/v1/applications/{clientId}/tokens`: ends all tokens and codes of the application, and
+/// its sessions. Nothing revives them.
+pub async fn end_tokens(operator: Operator, PathId(id): PathId) -> Answer<()> {
+    let client_id = ClientId::parse("clientId", &id)?;
+    operator.service().end_application_tokens(&client_id).await?;
+    Ok(NOTHING)
+}
+
+/// Whom the end of an application's tokens affects.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AffectedAnswer {
+    /// Users with valid tokens of the application, counted up to 1,000.
+    user_count: i64,
+    /// Connected sessions of the application and of its users, counted up to 1,000.
+    session_count: i64,
+}
+
+pub(crate) const AFFECTED: Summary = Summary::new(
+    "showAffectedByTokens",
+    "Whom the end of all tokens of an application affects",
+    "애플리케이션 토큰을 끝내면 영향받는 수 조회",
+)
+.refuses(&[404]);
+
+/// `GET /platform/v1/applications/{clientId}/tokens`: how many users and sessions the end of all tokens
+/// affects now.
+pub async fn affected(_: Operator, State(web): State<Web>, PathId(id): PathId) -> Answer<AffectedAnswer> {
+    let client_id = ClientId::parse("clientId", &id)?;
+    web.service().application_details(&client_id).await?;
+    let Affected { users, sessions } = web.service().affected_by(&client_id).await?;
+    Ok(Success(AffectedAnswer { user_count: users, session_count: sessions }))
 }
 
 /// `{clientId}` and `{secretId}` of the path.

@@ -69,7 +69,13 @@ fn application() -> Routes {
         )
         .route(
             "/platform/v1/applications/{clientId}/secrets",
-            post(secrets::add, secrets::ADD).get(secrets::list, secrets::LIST),
+            post(secrets::add, secrets::ADD)
+                .get(secrets::list, secrets::LIST)
+                .delete(secrets::delete_all, secrets::DELETE_ALL),
+        )
+        .route(
+            "/platform/v1/applications/{clientId}/tokens",
+            get(secrets::affected, secrets::AFFECTED).delete(secrets::end_tokens, secrets::END_TOKENS),
         )
         .route(
             "/platform/v1/applications/{clientId}/secrets/{secretId}",

@@ -57,6 +57,8 @@ const CAMPAIGN: &str = "/platform/v1/drops/campaigns/{campaignId}";
 const DISABLED_CAMPAIGN: &str = "/platform/v1/drops/campaigns/{campaignId}/disabled";
 const APPLICATION: &str = "/platform/v1/applications/{clientId}";
 const APPLICATION_SECRET: &str = "/platform/v1/applications/{clientId}/secrets/{secretId}";
+const APPLICATION_SECRETS: &str = "/platform/v1/applications/{clientId}/secrets";
+const APPLICATION_TOKENS: &str = "/platform/v1/applications/{clientId}/tokens";
 const DISABLED_APPLICATION: &str = "/platform/v1/applications/{clientId}/disabled";
 const WEBHOOK: &str = "/platform/v1/applications/{clientId}/webhook";
 const WEBHOOK_SECRETS: &str = "/platform/v1/applications/{clientId}/webhook/secrets";
@@ -135,6 +137,7 @@ impl Endpoint {
             // Deleting a missing application is no error, and keeps the application that other tests need.
             APPLICATION if self.method == "DELETE" => "unknown",
             DISABLED_APPLICATION => "spare",
+            APPLICATION_SECRETS | APPLICATION_TOKENS if self.method == "DELETE" => "spare",
             _ => "bot",
         };
         let secret = match self.path {

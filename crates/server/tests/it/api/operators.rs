@@ -3,6 +3,8 @@
 use serde_json::{Value, json};
 use testkit::{Request, Response, Setup, World, both};
 
+use super::endpoints::{ENDPOINTS, Mode};
+
 fn role_of(channel: &str) -> String {
     format!("/platform/v1/channels/{channel}/operator-role")
 }
@@ -20,6 +22,62 @@ async fn key(world: &World, role: &str) -> String {
     let body = json!({ "name": role, "role": role });
     let made = world.operator(Request::post("/platform/v1/keys").json(&body)).await.content();
     made["operatorKey"].as_str().expect("a key").to_owned()
+}
+
+/// The calls about a channel that change no account: what the platform reports, and the data of the channel.
+const OF_CHANNELS: [(&str, &str); 12] = [
+    ("PUT", "/platform/v1/channels/{channelId}/managers/{managerChannelId}"),
+    ("DELETE", "/platform/v1/channels/{channelId}/managers/{managerChannelId}"),
+    ("PUT", "/platform/v1/channels/{channelId}/followers/{followerChannelId}"),
+    ("DELETE", "/platform/v1/channels/{channelId}/followers/{followerChannelId}"),
+    ("POST", "/platform/v1/channels/{channelId}/chats"),
+    ("POST", "/platform/v1/channels/{channelId}/donations"),
+    ("POST", "/platform/v1/channels/{channelId}/subscriptions"),
+    ("PUT", "/platform/v1/channels/{channelId}/live"),
+    ("DELETE", "/platform/v1/channels/{channelId}/live"),
+    ("POST", "/platform/v1/channels/{channelId}/stream-key"),
+    ("PUT", "/platform/v1/organizations/{organizationId}/members/{channelId}"),
+    ("DELETE", "/platform/v1/organizations/{organizationId}/members/{channelId}"),
+];
+
+/// Each call of the router whose path names a channel, also those that come later.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lower_role_changes_no_account_of_a_higher_one() {
+    both(Setup::default(), |world| async move {
+        let admin = world.person("admin").create().await;
+        world.application("bot").create().await;
+        give(&world, "admin", "admin").await.content();
+        let bar = "/platform/v1/channels/admin/bar";
+        let secret = key(&world, "write").await;
+        let of_channels = ENDPOINTS.iter().filter(|one| {
+            one.mode == Mode::Operator && one.method != "GET" && one.path.contains("{channelId}")
+        });
+        let mut refused = 0;
+        for endpoint in of_channels {
+            let name = (endpoint.method, endpoint.path);
+            // A consent is between a person and an application.
+            if OF_CHANNELS.contains(&name) || endpoint.path.starts_with("/platform/v1/consents/") {
+                continue;
+            }
+            world.operator(Request::put(bar)).await.content();
+            let request = Request::new(endpoint.method, endpoint.path.replace("{channelId}", "admin"));
+            let account =
+                json!({ "channelName": "바뀜", "login": "mine", "password": "mine-now", "role": "read" });
+            let request = if endpoint.reads_body { request.json(&account) } else { request };
+            let answer = world.send(request.bearer(&secret)).await;
+            assert_eq!(answer.header("stagedoor-reason"), Some("role-missing; role=admin"), "{name:?}");
+            refused += 1;
+        }
+        assert!(refused >= 9, "{refused}");
+        let shown = world.operator(Request::get("/platform/v1/channels/admin")).await.content();
+        assert_eq!((&shown["operatorRole"], &shown["login"]), (&json!("admin"), &json!(admin.login)));
+        assert!(shown["barredDate"].is_string());
+        let line = json!({ "kind": "channel", "channelId": "admin", "channelName": "x", "login": "mine",
+            "password": "mine-now" });
+        let bulk = Request::post("/platform/v1/events").json(&line).bearer(&secret);
+        assert_eq!(world.send(bulk).await.content()["refusedCount"], 1);
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use domain::Timestamp;
 use serde_json::{Value, json};
-use testkit::{Api, Application, Engine, Request, Response, Setup, Socket, both, patiently, while_running};
+use testkit::{
+    Api, Application, Engine, Request, Response, Setup, Socket, Tokens, both, patiently, while_running,
+};
 
 use crate::fixture::Fixture;
 
@@ -327,6 +329,68 @@ async fn a_deleted_application_loses_all_its_data() {
         assert!(new["clientSecret"].is_string());
         world.channels(&app, "channelIds=haneul").await.assert_refused(401, "INVALID_CLIENT");
         world.me(&tokens.access).await.assert_refused(401, "INVALID_TOKEN");
+    })
+    .await;
+}
+
+/// A thief refreshes and exchanges continuously while all tokens are ended: nothing survives.
+#[tokio::test(flavor = "multi_thread")]
+async fn all_tokens_of_an_application_end_and_never_come_back() {
+    both(real_time(), |world| async move {
+        let Fixture { app, streamer, viewer, tokens, .. } = Fixture::set_up(&world).await;
+        let path = "/platform/v1/applications/bot";
+        let other = world.application("other").create().await;
+        let others = world.sign_in(&other, &streamer).await;
+        let code = world.consent(&app, &viewer, "s").await;
+        let chains: Vec<_> =
+            futures_util::future::join_all((0..4).map(|_| world.sign_in(&app, &viewer))).await;
+        let socket = world.open_user_session(&tokens.access).await;
+        world.subscribe(&tokens.access, "chat", socket.session_key()).await.content();
+        let affected = world.operator(Request::get(format!("{path}/tokens"))).await.content();
+        assert_eq!(affected, json!({ "userCount": 2, "sessionCount": 1 }));
+        let thieves: Vec<_> = chains
+            .into_iter()
+            .map(|mut tokens| {
+                let (world, app) = (world.clone(), app.clone());
+                tokio::spawn(async move {
+                    for _ in 0..30 {
+                        let next = world.refresh(&app, &tokens.refresh).await;
+                        if next.status != 200 {
+                            break;
+                        }
+                        tokens = Tokens::of(&next.content());
+                    }
+                    tokens
+                })
+            })
+            .collect();
+        world.operator(Request::delete(format!("{path}/tokens"))).await.content();
+        let mut stolen = vec![tokens.clone()];
+        for thief in thieves {
+            stolen.push(thief.await.expect("it ends"));
+        }
+        for state in ["PUT", "DELETE"] {
+            world.operator(Request::new(state, format!("{path}/disabled"))).await.content();
+        }
+        for tokens in &stolen {
+            let refused = world.me(&tokens.access).await;
+            refused.assert_refused(401, "INVALID_TOKEN");
+            assert_eq!(refused.header("stagedoor-reason"), Some("token-revoked"));
+            world.refresh(&app, &tokens.refresh).await.assert_refused(401, "INVALID_TOKEN");
+        }
+        assert_eq!(world.exchange(&app, &code, "s").await.status, 400);
+        assert_eq!(socket.closed().await.1, "revoked");
+        // Others go on, and so do the people of the application after their next sign-in.
+        world.me(&others.access).await.content();
+        let fresh = world.sign_in(&app, &streamer).await;
+        world.me(&fresh.access).await.content();
+        // A stolen refresh token that comes back ends nothing of the new sign-in.
+        world.refresh(&app, &tokens.refresh).await.assert_refused(401, "INVALID_TOKEN");
+        world.me(&fresh.access).await.content();
+        world
+            .operator(Request::delete("/platform/v1/applications/missing/tokens"))
+            .await
+            .assert_refused(404, "NOT_FOUND");
     })
     .await;
 }

@@ -46,6 +46,26 @@ async fn an_access_token_lives_a_day_and_a_refresh_token_thirty() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_chain_of_refresh_tokens_ends_where_the_operator_says() {
+    let setup = Setup { token_days_max: Some(40), ..Setup::default() };
+    both(setup, |world| async move {
+        let Fixture { app, tokens, streamer, .. } = Fixture::set_up(&world).await;
+        world.advance(DAY * 25);
+        let next = Tokens::of(&world.refresh(&app, &tokens.refresh).await.content());
+        world.advance(DAY * 15 - TICK);
+        let last = Tokens::of(&world.refresh(&app, &next.refresh).await.content());
+        world.advance(TICK);
+        world.me(&last.access).await.content();
+        let over = world.refresh(&app, &last.refresh).await;
+        over.assert_refused(401, "INVALID_TOKEN");
+        assert!(over.header("stagedoor-reason").is_some_and(|reason| reason.starts_with("token-expired")));
+        let again = world.sign_in(&app, &streamer).await;
+        world.refresh(&app, &again.refresh).await.content();
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_expired_token_changes_nothing_on_an_open_socket() {
     both(Setup::default(), |world| async move {
         let Fixture { app, streamer, tokens, .. } = Fixture::set_up(&world).await;

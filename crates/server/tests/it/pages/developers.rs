@@ -266,6 +266,31 @@ async fn a_leaked_secret_is_replaced_with_an_overlap_and_revoked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn after_a_leak_all_tokens_and_all_secrets_are_ended_on_one_page() {
+    both(Setup::default(), |world| async move {
+        let developer = world.person("dev").create().await;
+        let mut browser = signed_in(&world, &developer).await;
+        let app = register(&mut browser, "봇", "").await;
+        let (secrets, leak) = (address(&app, "/secrets"), address(&app, "/leak"));
+        assert_eq!(browser.open(&secrets).await.link("유출 대응"), leak);
+        let tokens = world.sign_in(&app, &developer).await;
+        let page = browser.open(&leak).await;
+        assert_guarded(&page);
+        assert!(page.response.text().contains("지금 토큰이 있는 사람: 1, 연결된 세션: 0."));
+        assert_eq!(browser.submit(&pressed(&page, &leak, "end", "tokens")).await.location(), secrets);
+        world.me(&tokens.access).await.assert_refused(401, "INVALID_TOKEN");
+        let again = world.sign_in(&app, &developer).await;
+        assert_eq!(world.me(&again.access).await.status, 403, "it is valid, and has no scope");
+        browser.submit(&pressed(&page, &leak, "end", "secrets")).await.location();
+        world.channels(&app, "channelIds=dev").await.assert_refused(401, "INVALID_CLIENT");
+        assert_eq!(world.me(&again.access).await.status, 403);
+        let page = browser.open(&leak).await;
+        assert!(page.forms.iter().filter(|form| form.action == leak).count() == 1, "there is no secret left");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_application_is_disabled_deleted_and_restored_by_its_owner() {
     // The sockets close after some real time.
     both(Setup { system_clock: true, ..Setup::default() }, |world| async move {

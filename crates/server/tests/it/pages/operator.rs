@@ -133,7 +133,10 @@ fn forms(key_id: &str) -> Vec<FormCase> {
         let form = |name: &&'static str| (path.to_owned(), path.to_owned(), vec![("action", *name)], "write");
         names.iter().map(form).collect::<Vec<_>>()
     };
-    let mut forms = acts("/operator/applications/spare", &["quota-off", "quota-on", "disable", "enable"]);
+    let mut forms = acts(
+        "/operator/applications/spare",
+        &["quota-off", "quota-on", "disable", "end-tokens", "enable", "revoke-secrets"],
+    );
     forms.extend(acts("/operator/organizations/publisher", &["unverify", "verify", "disable", "enable"]));
     forms.extend(acts("/operator/webhooks/webhook-owner", &["pause", "resume", "resend"]));
     let person = ["reset-password", "remove-two-factor", "sign-out", "bar", "unbar"];
@@ -282,6 +285,7 @@ async fn a_key_is_shown_once_and_revoked() {
     .await;
 }
 
+/// Each form on the page of a person, also those that come later.
 #[tokio::test(flavor = "multi_thread")]
 async fn accounts_of_a_higher_role_cannot_be_changed() {
     both(Setup::default(), |world| async move {
@@ -289,12 +293,64 @@ async fn accounts_of_a_higher_role_cannot_be_changed() {
         let path = "/platform/v1/channels/byeol/operator-role";
         world.operator(Request::put(path).json(&json!({ "role": "admin" }))).await.content();
         let mut browser = operator(&world, "admin").await;
-        let form = act(&browser.open("/operator/people/byeol").await, "reset-password");
+        let bar = "/platform/v1/channels/byeol/bar";
+        let mut pages = vec![browser.open("/operator/people/byeol").await];
+        world.operator(Request::put(bar)).await.content();
+        pages.push(browser.open("/operator/people/byeol").await);
         set_role(&world, Some("write")).await;
         let page = browser.open("/operator/people/byeol").await;
         assert!(page.forms.iter().all(|form| form.action == "/sign-out"), "{:?}", page.forms);
-        assert_eq!(browser.submit(&form).await.response.status, 403);
-        assert!(log(&world, "action=password-reset.issue").await.is_empty());
+        let forms = pages.iter().flat_map(|page| &page.forms);
+        let forms: Vec<_> = forms.filter(|form| form.action.starts_with("/operator/people/byeol")).collect();
+        assert!(forms.len() > 6, "{forms:?}");
+        let before = log(&world, "size=1").await;
+        for form in forms {
+            let pressed = form.buttons.first().cloned();
+            let form = pressed.map_or(form.clone(), |(name, value)| form.clone().press(&name, &value));
+            let form = if form.field("confirm").is_some() { form.fill("confirm", "byeol") } else { form };
+            assert_eq!(browser.submit(&form).await.response.status, 403, "{form:?}");
+        }
+        assert_eq!(log(&world, "size=1").await, before);
+    })
+    .await;
+}
+
+/// A secret leaked at night: what the page shows, and what it ends.
+#[tokio::test(flavor = "multi_thread")]
+async fn leaked_credentials_are_ended_on_the_page_of_their_application() {
+    both(Setup { system_clock: true, ..Setup::default() }, |world| async move {
+        let Fixture { app, tokens, secret_id, .. } = Fixture::set_up(&world).await;
+        let owned = json!({ "name": "주인 있는 봇", "redirectUris": [app.redirect_uri], "scopes": ["chat-read"],
+            "ownerChannelId": "haneul" });
+        let mut browser = operator(&world, "write").await;
+        let path = "/operator/applications/bot";
+        let socket = world.open_user_session(&tokens.access).await;
+        let page = browser.open(path).await;
+        let html = page.response.text();
+        assert!(html.contains("지금 토큰이 있는 사람: 1, 연결된 세션: 1."), "{html}");
+        assert!(html.contains(&format!("{path}/secrets/{secret_id}")), "{html}");
+        let ends = format!("…{}", &app.client_secret[app.client_secret.len() - 4..]);
+        assert!(html.contains(&ends), "{html}");
+        // Disabled, and enabled again after the tokens were ended: they stay ended.
+        browser.submit(&act(&page, "disable")).await.location();
+        assert_eq!(browser.submit(&act(&page, "end-tokens")).await.location(), path);
+        let page = browser.open(path).await;
+        browser.submit(&act(&page, "enable")).await.location();
+        world.me(&tokens.access).await.assert_refused(401, "INVALID_TOKEN");
+        assert_eq!(socket.closed().await.1, "revoked");
+        let one = browser.open(&format!("{path}/secrets/{secret_id}")).await;
+        assert_guarded(&one);
+        world.channels(&app, "channelIds=haneul").await.content();
+        assert_eq!(browser.submit(&act(&one, "revoke")).await.location(), path);
+        world.channels(&app, "channelIds=haneul").await.assert_refused(401, "INVALID_CLIENT");
+        assert_eq!(get(&mut browser, &format!("{path}/secrets/{secret_id}")).await.status, 404);
+        world.operator(Request::put("/platform/v1/applications/bot").json(&owned)).await;
+        let page = browser.open(path).await;
+        assert!(page.response.text().contains("href=\"/operator/people/haneul\""), "the owner");
+        browser.submit(&act(&page, "revoke-secrets")).await.location();
+        let left = world.operator(Request::get("/platform/v1/applications/bot/secrets")).await.content();
+        assert_eq!(left["data"], json!([]));
+        assert_eq!(log(&world, "subject=bot&action=tokens.end").await.len(), 1);
     })
     .await;
 }

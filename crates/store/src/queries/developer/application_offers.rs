@@ -1,4 +1,5 @@
-//! Offers of applications to other people. One that was made at `expired_since` or before has expired.
+//! Offers of applications to other people. An offer belongs to the account that had its login when it was
+//! made. One that was made at `expired_since` or before has expired.
 
 use domain::{ChannelId, ClientId, Timestamp};
 
@@ -9,15 +10,15 @@ use crate::{StoreError, Tx, params};
 pub const OFFERS_LISTED: i64 = 100;
 
 const PUT: &str = "
-    INSERT INTO application_offers (client_id, login, created_at) VALUES ($1, $2, $3)
-    ON CONFLICT (client_id) DO UPDATE SET login = excluded.login, created_at = excluded.created_at";
+    INSERT INTO application_offers (client_id, login, created_at, channel_id)
+    VALUES ($1, $2, $3, (SELECT channel_id FROM people WHERE login = $2))
+    ON CONFLICT (client_id) DO UPDATE SET
+        login = excluded.login, created_at = excluded.created_at, channel_id = excluded.channel_id";
 
 const DELETE: &str = "DELETE FROM application_offers WHERE client_id = $1";
 
-const TAKE: &str = "
-    DELETE FROM application_offers WHERE client_id = $1 AND created_at > $3
-    AND login = (SELECT p.login FROM people p JOIN channels c ON c.channel_id = p.channel_id
-                 WHERE p.channel_id = $2 AND c.created_at <= application_offers.created_at)";
+const TAKE: &str =
+    "DELETE FROM application_offers WHERE client_id = $1 AND channel_id = $2 AND created_at > $3";
 
 const OF_APPLICATION: &str =
     sql!("SELECT ", SentOffer::COLUMNS, " FROM application_offers WHERE client_id = $1 AND created_at > $2");
@@ -26,12 +27,10 @@ const OF_PERSON: &str = sql!(
     "SELECT ",
     ReceivedOffer::COLUMNS,
     "
-    FROM people p JOIN channels c ON c.channel_id = p.channel_id
-    JOIN application_offers f ON f.login = p.login AND f.created_at >= c.created_at
-    JOIN applications a ON a.client_id = f.client_id AND a.deleted_at IS NULL
+    FROM application_offers f JOIN applications a ON a.client_id = f.client_id AND a.deleted_at IS NULL
     LEFT JOIN organizations o ON o.organization_id = a.organization_id
     LEFT JOIN channels w ON w.channel_id = a.owner_channel_id
-    WHERE p.channel_id = $1 AND f.created_at > $2 ORDER BY f.client_id LIMIT $3"
+    WHERE f.channel_id = $1 AND f.created_at > $2 ORDER BY f.client_id LIMIT $3"
 );
 
 /// An offer as the application's admins see it.
@@ -66,7 +65,8 @@ columns!(ReceivedOffer {
 });
 
 impl Tx {
-    /// Offers an application to a login. The offer before ends.
+    /// Offers an application to the account with a login. The offer before ends. Without such an account
+    /// nobody can accept.
     pub async fn put_application_offer(
         &mut self,
         client_id: &ClientId,

@@ -1,4 +1,5 @@
-//! Invitations into organizations. One that was made at `expired_since` or before has expired.
+//! Invitations into organizations. An invitation belongs to the account that had its login when it was made.
+//! One that was made at `expired_since` or before has expired.
 
 use domain::member::MemberRole;
 use domain::{ChannelId, OrganizationId, Timestamp};
@@ -10,8 +11,10 @@ use crate::{StoreError, Tx, params};
 pub const INVITATIONS_LISTED: i64 = 100;
 
 const PUT: &str = "
-    INSERT INTO organization_invitations (organization_id, login, role, created_at) VALUES ($1, $2, $3, $4)
-    ON CONFLICT (organization_id, login) DO UPDATE SET role = excluded.role, created_at = excluded.created_at";
+    INSERT INTO organization_invitations (organization_id, login, role, created_at, channel_id)
+    VALUES ($1, $2, $3, $4, (SELECT channel_id FROM people WHERE login = $2))
+    ON CONFLICT (organization_id, login) DO UPDATE SET
+        role = excluded.role, created_at = excluded.created_at, channel_id = excluded.channel_id";
 
 const DELETE_EXPIRED: &str =
     "DELETE FROM organization_invitations WHERE organization_id = $1 AND created_at <= $2";
@@ -21,8 +24,8 @@ const COUNT: &str = "SELECT COUNT(*) FROM organization_invitations WHERE organiz
 const DELETE: &str = "DELETE FROM organization_invitations WHERE organization_id = $1 AND login = $2";
 
 const TAKE: &str = "
-    DELETE FROM organization_invitations WHERE organization_id = $1 AND created_at > $3
-    AND login = (SELECT login FROM people WHERE channel_id = $2) RETURNING role";
+    DELETE FROM organization_invitations WHERE organization_id = $1 AND channel_id = $2 AND created_at > $3
+    RETURNING role";
 
 const OF_ORGANIZATION: &str = sql!(
     "SELECT ",
@@ -34,9 +37,8 @@ const OF_PERSON: &str = sql!(
     "SELECT ",
     ReceivedInvitation::COLUMNS,
     "
-    FROM people p JOIN organization_invitations i ON i.login = p.login
-    JOIN organizations o ON o.organization_id = i.organization_id
-    WHERE p.channel_id = $1 AND i.created_at > $2 ORDER BY i.organization_id LIMIT $3"
+    FROM organization_invitations i JOIN organizations o ON o.organization_id = i.organization_id
+    WHERE i.channel_id = $1 AND i.created_at > $2 ORDER BY i.organization_id LIMIT $3"
 );
 
 /// An invitation as the organization sees it.
@@ -70,7 +72,7 @@ columns!(ReceivedInvitation {
 });
 
 impl Tx {
-    /// Invites a login, or renews its invitation.
+    /// Invites the account with a login, or renews its invitation. Without such an account nobody can accept.
     pub async fn put_invitation(
         &mut self,
         id: &OrganizationId,

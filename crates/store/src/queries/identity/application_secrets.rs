@@ -26,6 +26,10 @@ const TIME_SECRET: &str = "
     UPDATE application_secrets SET expires_at = $3
     WHERE client_id = $1 AND secret_id = $2 AND (expires_at IS NULL OR expires_at > $4)";
 
+const EXPIRE_SECRETS: &str = "
+    UPDATE application_secrets SET expires_at = $2
+    WHERE client_id = $1 AND (expires_at IS NULL OR expires_at > $2) RETURNING secret_id";
+
 const NOTE_SECRET_USE: &str = "
     UPDATE application_secrets SET last_used_at = $2
     WHERE secret_id = $1 AND (last_used_at IS NULL OR last_used_at < $2)";
@@ -105,6 +109,16 @@ impl Tx {
     ) -> Result<bool, StoreError> {
         self.credentials_changed(Dependency::Application(client_id));
         Ok(self.execute(TIME_SECRET, params![client_id, secret_id, expires_at, now]).await? > 0)
+    }
+
+    /// Lets all secrets of an application expire at `now`. Gives those that were valid.
+    pub async fn expire_application_secrets(
+        &mut self,
+        client_id: &ClientId,
+        now: Timestamp,
+    ) -> Result<Vec<ApplicationSecretId>, StoreError> {
+        self.credentials_changed(Dependency::Application(client_id));
+        self.fetch_all(EXPIRE_SECRETS, params![client_id, now]).await
     }
 
     /// Records that a secret proved its application.

@@ -11,11 +11,18 @@ use crate::queries::columns::{Select, columns, sql};
 use crate::{StoreError, Tx, params};
 
 const INSERT_CODE: &str = "
-    INSERT INTO authorization_codes (code_hash, family, client_id, channel_id, state_hash, redirect_uri, expires_at)
-    VALUES ($1, $2, $3, $4, $5, $6, $7)";
+    INSERT INTO authorization_codes
+        (code_hash, family, client_id, channel_id, state_hash, redirect_uri, expires_at, began_at, generation)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8,
+        COALESCE((SELECT token_generation FROM applications WHERE client_id = $3), 0))";
 
-const FIND_CODE: &str =
-    sql!("SELECT ", StoredCredential::COLUMNS, ", state_hash FROM authorization_codes WHERE code_hash = $1");
+/// One of an earlier generation of its application is left out, as if it were deleted.
+const FIND_CODE: &str = sql!(
+    "SELECT ",
+    StoredCredential::COLUMNS,
+    ", state_hash FROM authorization_codes WHERE code_hash = $1
+     AND generation = (SELECT token_generation FROM applications a WHERE a.client_id = authorization_codes.client_id)"
+);
 
 const USE_CODE: &str = "
     UPDATE authorization_codes SET used_at = $2
@@ -23,10 +30,12 @@ const USE_CODE: &str = "
     RETURNING family";
 
 const INSERT_ACCESS_TOKEN: &str = "
-    INSERT INTO access_tokens (token_hash, family, client_id, channel_id, expires_at) VALUES ($1, $2, $3, $4, $5)";
+    INSERT INTO access_tokens (token_hash, family, client_id, channel_id, expires_at, generation)
+    VALUES ($1, $2, $3, $4, $5, $6)";
 
 const INSERT_REFRESH_TOKEN: &str = "
-    INSERT INTO refresh_tokens (token_hash, family, client_id, channel_id, expires_at) VALUES ($1, $2, $3, $4, $5)";
+    INSERT INTO refresh_tokens (token_hash, family, client_id, channel_id, expires_at, generation, began_at)
+    VALUES ($1, $2, $3, $4, $5, $6, $7)";
 
 const HOLDER: &str = sql!(
     "SELECT ",
@@ -36,17 +45,22 @@ const HOLDER: &str = sql!(
     JOIN consents c ON c.client_id = t.client_id AND c.channel_id = t.channel_id
     JOIN applications a ON a.client_id = t.client_id
     JOIN channels u ON u.channel_id = t.channel_id
-    WHERE t.token_hash = $1 AND t.expires_at > $2 AND a.deleted_at IS NULL AND a.disabled_at IS NULL
-        AND u.barred_at IS NULL"
+    WHERE t.token_hash = $1 AND t.expires_at > $2 AND t.generation = a.token_generation
+        AND a.deleted_at IS NULL AND a.disabled_at IS NULL AND u.barred_at IS NULL"
 );
 
 const FAMILY_LIVES: &str = "
     SELECT 1 FROM access_tokens t JOIN applications a ON a.client_id = t.client_id
-    WHERE t.client_id = $1 AND t.channel_id = $2 AND t.family = $3
+    WHERE t.client_id = $1 AND t.channel_id = $2 AND t.family = $3 AND t.generation = a.token_generation
         AND a.deleted_at IS NULL AND a.disabled_at IS NULL LIMIT 1";
 
-const FIND_REFRESH_TOKEN: &str =
-    sql!("SELECT ", StoredCredential::COLUMNS, " FROM refresh_tokens WHERE token_hash = $1");
+/// One of an earlier generation of its application is left out, as if it were deleted.
+const FIND_REFRESH_TOKEN: &str = sql!(
+    "SELECT ",
+    StoredCredential::COLUMNS,
+    " FROM refresh_tokens WHERE token_hash = $1
+     AND generation = (SELECT token_generation FROM applications a WHERE a.client_id = refresh_tokens.client_id)"
+);
 
 const USE_REFRESH_TOKEN: &str = "
     UPDATE refresh_tokens SET used_at = $2
@@ -61,9 +75,11 @@ const OWNER: &str = "
 
 /// A token in any of its tables.
 const TRACE: &str = "
-    SELECT client_id, 'access', expires_at FROM access_tokens WHERE token_hash = $1
+    SELECT t.client_id, CASE WHEN t.generation = a.token_generation THEN 'access' ELSE 'revoked' END, t.expires_at
+    FROM access_tokens t JOIN applications a ON a.client_id = t.client_id WHERE t.token_hash = $1
     UNION ALL
-    SELECT client_id, 'refresh', expires_at FROM refresh_tokens WHERE token_hash = $1
+    SELECT t.client_id, CASE WHEN t.generation = a.token_generation THEN 'refresh' ELSE 'revoked' END, t.expires_at
+    FROM refresh_tokens t JOIN applications a ON a.client_id = t.client_id WHERE t.token_hash = $1
     UNION ALL
     SELECT client_id, 'revoked', expires_at FROM ended_tokens WHERE token_hash = $1";
 
@@ -87,6 +103,17 @@ const DELETE_REFRESH_TOKENS: &str = "
 const DELETE_UNUSED_CODES: &str = "
     DELETE FROM authorization_codes WHERE client_id = $1 AND channel_id = $2 AND used_at IS NULL";
 
+const END_ALL: &str = "
+    UPDATE applications SET token_generation = token_generation + 1
+    WHERE client_id = $1 AND purging = FALSE AND (deleted_at IS NULL OR deleted_at > $2)";
+
+/// Users are counted up to `$3`.
+const COUNT_USERS: &str = "
+    SELECT COUNT(*) FROM (
+        SELECT DISTINCT t.channel_id FROM refresh_tokens t JOIN applications a ON a.client_id = t.client_id
+        WHERE t.client_id = $1 AND t.used_at IS NULL AND t.expires_at > $2 AND t.generation = a.token_generation
+        LIMIT $3) b";
+
 /// A new code.
 pub struct NewCode<'a> {
     /// Its hash.
@@ -101,6 +128,8 @@ pub struct NewCode<'a> {
     pub state: &'a SecretHash,
     /// The redirect address.
     pub redirect_uri: &'a str,
+    /// When the sign-in ended.
+    pub began_at: Timestamp,
     /// When it expires.
     pub expires_at: Timestamp,
 }
@@ -114,6 +143,10 @@ pub struct StoredCredential {
     pub client_id: ClientId,
     /// The user that it acts for.
     pub channel_id: ChannelId,
+    /// The token generation of its application when it was issued.
+    pub generation: i64,
+    /// When the sign-in ended that it goes back to.
+    pub began_at: Timestamp,
     /// Its expiry and its use.
     pub single_use: SingleUse,
 }
@@ -122,6 +155,8 @@ columns!(StoredCredential {
     family: "family" => TokenFamily,
     client_id: "client_id",
     channel_id: "channel_id",
+    generation: "generation",
+    began_at: "began_at",
     single_use: "expires_at, used_at" => |(expires_at, used_at)| SingleUse { expires_at, used_at },
 });
 
@@ -189,6 +224,8 @@ pub struct NewToken<'a> {
     pub client_id: &'a ClientId,
     /// The user.
     pub channel_id: &'a ChannelId,
+    /// The token generation of its application.
+    pub generation: i64,
     /// When it expires.
     pub expires_at: Timestamp,
 }
@@ -205,7 +242,8 @@ impl Tx {
                 code.channel_id,
                 code.state,
                 code.redirect_uri,
-                code.expires_at
+                code.expires_at,
+                code.began_at
             ],
         )
         .await?;
@@ -227,19 +265,44 @@ impl Tx {
 
     /// Records an access token.
     pub async fn insert_access_token(&mut self, token: NewToken<'_>) -> Result<(), StoreError> {
-        self.insert_token(INSERT_ACCESS_TOKEN, token).await
-    }
-
-    /// Records a refresh token.
-    pub async fn insert_refresh_token(&mut self, token: NewToken<'_>) -> Result<(), StoreError> {
-        self.insert_token(INSERT_REFRESH_TOKEN, token).await
-    }
-
-    async fn insert_token(&mut self, sql: &'static str, token: NewToken<'_>) -> Result<(), StoreError> {
-        let family = token.family.0.as_str();
-        self.execute(sql, params![token.hash, family, token.client_id, token.channel_id, token.expires_at])
-            .await?;
+        let NewToken { hash, family, client_id, channel_id, generation, expires_at } = token;
+        let values = params![hash, family.0.as_str(), client_id, channel_id, expires_at, generation];
+        self.execute(INSERT_ACCESS_TOKEN, values).await?;
         Ok(())
+    }
+
+    /// Records a refresh token of a sign-in that ended at `began_at`.
+    pub async fn insert_refresh_token(
+        &mut self,
+        token: NewToken<'_>,
+        began_at: Timestamp,
+    ) -> Result<(), StoreError> {
+        let NewToken { hash, family, client_id, channel_id, generation, expires_at } = token;
+        let values =
+            params![hash, family.0.as_str(), client_id, channel_id, expires_at, generation, began_at];
+        self.execute(INSERT_REFRESH_TOKEN, values).await?;
+        Ok(())
+    }
+
+    /// Ends all tokens and codes of an application: `false` if there is none, or it was deleted at
+    /// `irrecoverable_since` or before.
+    pub async fn end_all_tokens(
+        &mut self,
+        client_id: &ClientId,
+        irrecoverable_since: Timestamp,
+    ) -> Result<bool, StoreError> {
+        self.credentials_changed(Dependency::Application(client_id));
+        Ok(self.execute(END_ALL, params![client_id, irrecoverable_since]).await? > 0)
+    }
+
+    /// The number of users with a valid refresh token of an application, counted up to `limit`.
+    pub async fn count_token_users(
+        &mut self,
+        client_id: &ClientId,
+        now: Timestamp,
+        limit: i64,
+    ) -> Result<i64, StoreError> {
+        self.fetch_one(COUNT_USERS, params![client_id, now, limit]).await
     }
 
     /// The holder of an access token at `now`: one look-up for every user-mode call.

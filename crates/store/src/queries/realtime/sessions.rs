@@ -40,6 +40,11 @@ const LOCK_OWNER: &str = "
 const COUNT_CONNECTED: &str =
     "SELECT COUNT(*) FROM sessions WHERE counted_as = $1 AND disconnected_at IS NULL";
 
+/// Sessions are counted up to `$2`.
+const COUNT_OF_APPLICATION: &str = "
+    SELECT COUNT(*) FROM (
+        SELECT 1 FROM sessions WHERE client_id = $1 AND disconnected_at IS NULL LIMIT $2) b";
+
 static COUNTS_CONNECTED: LazyLock<BatchedStatement<1>> = LazyLock::new(|| {
     BatchedStatement::new([ColumnType::Text], |owners| {
         format!(
@@ -207,6 +212,15 @@ columns!(JoinedSubscription {
 });
 
 impl Tx {
+    /// The number of connected sessions of an application and of its users, counted up to `limit`.
+    pub async fn count_connected_of_application(
+        &mut self,
+        client_id: &ClientId,
+        limit: i64,
+    ) -> Result<i64, StoreError> {
+        self.fetch_one(COUNT_OF_APPLICATION, params![client_id, limit]).await
+    }
+
     /// Records a session URL, and the client secret that it was issued for, if any.
     pub async fn insert_session_url(
         &mut self,

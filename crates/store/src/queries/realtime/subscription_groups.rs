@@ -46,7 +46,8 @@ const CHANGE: &str = "
             AND c.scopes & a.scope = a.scope
         JOIN applications p ON p.client_id = a.client_id AND p.deleted_at IS NULL AND p.disabled_at IS NULL
         WHERE EXISTS (SELECT 1 FROM access_tokens t
-            WHERE t.client_id = a.client_id AND t.channel_id = a.channel_id AND t.family = a.family)
+            WHERE t.client_id = a.client_id AND t.channel_id = a.channel_id AND t.family = a.family
+            AND t.generation = p.token_generation)
     ), admitted AS MATERIALIZED (
         SELECT a.*, a.version + ROW_NUMBER() OVER (PARTITION BY a.session_key ORDER BY a.place) AS next
         FROM allowed a
