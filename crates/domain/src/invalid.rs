@@ -65,6 +65,8 @@ pub enum Rule {
         /// Most.
         max: usize,
     },
+    /// It must be one line, without control characters.
+    OneLine,
     /// It must have this many printable ASCII characters, without spaces.
     Printable {
         /// Fewest.
@@ -214,6 +216,7 @@ impl Rule {
             Self::NotAForm { .. } => "not-a-form",
             Self::Text => "text",
             Self::NoNul => "no-nul",
+            Self::OneLine => "one-line",
             Self::Boolean => "boolean",
             Self::TextList => "text-list",
             Self::ObjectList => "object-list",
@@ -291,6 +294,7 @@ impl Rule {
             Self::NotAForm { fields } => format!("폼이 아니라 JSON 객체여야 합니다. 필드: {fields}.").into(),
             Self::Text => "문자열이어야 합니다.".into(),
             Self::NoNul => "NUL 문자(U+0000)가 있으면 안 됩니다.".into(),
+            Self::OneLine => "줄바꿈이나 제어 문자 없이 한 줄이어야 합니다.".into(),
             Self::Boolean => "true 또는 false여야 합니다.".into(),
             Self::TextList => "문자열 목록이어야 합니다.".into(),
             Self::ObjectList => "JSON 객체의 목록이어야 합니다.".into(),
@@ -384,6 +388,7 @@ impl Rule {
             }
             Self::Text => "must be a string.".into(),
             Self::NoNul => "must not contain NUL (U+0000).".into(),
+            Self::OneLine => "must be one line without control characters.".into(),
             Self::Boolean => "must be true or false.".into(),
             Self::TextList => "must be a list of strings.".into(),
             Self::ObjectList => "must be a list of JSON objects.".into(),
@@ -493,6 +498,18 @@ pub fn text(field: &'static str, value: &str, min: usize, max: usize) -> Result<
         Ok(())
     } else {
         Err(Invalid::new(field, Rule::Chars { min, max }))
+    }
+}
+
+/// Checks a name that a person chose: as [`text`], and one line without control characters.
+///
+/// # Errors
+/// `Invalid` naming `field`.
+pub fn name(field: &'static str, value: &str, max: usize) -> Result<(), Invalid> {
+    text(field, value, 1, max)?;
+    match value.chars().any(|c| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}')) {
+        true => Err(Invalid::new(field, Rule::OneLine)),
+        false => Ok(()),
     }
 }
 

@@ -42,7 +42,7 @@ pub const PASSWORD_RESET_LIFETIME_MS: i64 = 30 * MINUTE_MS;
 /// Valid links of one account at the same time (ours). Further requests send nothing.
 pub const PASSWORD_RESETS_MAX: i64 = 3;
 /// Accounts of one e-mail address that get a link when the address asks for one (ours).
-pub const PASSWORD_RESET_ACCOUNTS_MAX: i64 = 5;
+pub const PASSWORD_RESET_ACCOUNTS_MAX: i64 = 20;
 /// Fewest characters of a new password, unless the operator wants more (ours; NIST SP 800-63B).
 pub const PASSWORD_CHARS_MIN: usize = 8;
 /// Most that an operator may demand as the fewest characters of a password (ours).
@@ -67,6 +67,14 @@ pub const RECENT_SIGN_IN_MS: i64 = 10 * MINUTE_MS;
 pub const UPSTREAM_FLOW_LIFETIME_MS: i64 = 10 * MINUTE_MS;
 /// Wrong one-time codes of one account within [`CODE_FAILURES_MS`] (ours). Then codes are not checked.
 pub const CODE_FAILURES_MAX: i64 = 5;
+/// Messages of an account, and to an address, within [`MAIL_COUNTED_MS`] (ours).
+pub const MAILS_MAX: i64 = 10;
+/// The same for an address that is not proven, to which only links go (ours).
+pub const MAILS_UNPROVEN_MAX: i64 = 3;
+/// See [`MAILS_MAX`], in milliseconds (ours): an hour.
+pub const MAIL_COUNTED_MS: i64 = HOUR_MS;
+/// Lifetime of the link that proves an e-mail address, in milliseconds (ours): a day.
+pub const EMAIL_PROOF_LIFETIME_MS: i64 = DAY_MS;
 /// See [`CODE_FAILURES_MAX`], in milliseconds (ours): 15 minutes.
 pub const CODE_FAILURES_MS: i64 = 15 * MINUTE_MS;
 /// Recovery codes of one account (ours).

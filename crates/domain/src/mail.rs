@@ -46,6 +46,28 @@ pub enum MailKind {
     TwoFactorOn,
     /// The second step of the sign-in was turned off.
     TwoFactorOff,
+    /// The recovery codes of the second step were replaced.
+    RecoveryCodesRenewed,
+    /// The link that proves an address.
+    EmailProof,
+    /// The account has another address, or none. Goes to the former one.
+    EmailChanged,
+    /// A provider was linked to the account.
+    ProviderLinked,
+    /// A provider was unlinked.
+    ProviderUnlinked,
+    /// The person made an operator key.
+    OperatorKeyMade,
+    /// The person changed the operator role of somebody.
+    OperatorRoleChanged,
+    /// The person made a client secret.
+    ClientSecretMade,
+    /// The person made a signing secret of a webhook.
+    WebhookSecretMade,
+    /// The stream key was shown on a page.
+    StreamKeyShown,
+    /// The stream key was replaced.
+    StreamKeyReplaced,
 }
 
 impl MailKind {
@@ -56,6 +78,17 @@ impl MailKind {
             Self::PasswordChanged => "password_changed",
             Self::TwoFactorOn => "two_factor_on",
             Self::TwoFactorOff => "two_factor_off",
+            Self::RecoveryCodesRenewed => "recovery_codes_renewed",
+            Self::EmailProof => "email_proof",
+            Self::EmailChanged => "email_changed",
+            Self::ProviderLinked => "provider_linked",
+            Self::ProviderUnlinked => "provider_unlinked",
+            Self::OperatorKeyMade => "operator_key_made",
+            Self::OperatorRoleChanged => "operator_role_changed",
+            Self::ClientSecretMade => "client_secret_made",
+            Self::WebhookSecretMade => "webhook_secret_made",
+            Self::StreamKeyShown => "stream_key_shown",
+            Self::StreamKeyReplaced => "stream_key_replaced",
         }
     }
 }
@@ -72,8 +105,30 @@ pub struct Mail {
     pub language: String,
     /// Where the person goes on; `None` where there is nothing to do.
     pub link: Option<String>,
-    /// The name of the person's channel.
+    /// The name of the person's channel, without control characters; empty for an unproven address, so that
+    /// nobody writes to others with it.
     pub name: String,
+    /// The accounts of the address, with a link each, where there can be several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub accounts: Vec<MailAccount>,
+}
+
+/// An account in a message.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MailAccount {
+    /// The login.
+    pub login: String,
+    /// Where its person goes on.
+    pub link: String,
+}
+
+/// A name as one line without control and direction characters, for a message.
+pub fn flat_name(name: &str) -> String {
+    let is_flat =
+        |c: char| !c.is_control() && !matches!(c, '\u{2028}'..='\u{202E}' | '\u{2066}'..='\u{2069}');
+    let flat: String = name.chars().map(|c| if is_flat(c) { c } else { ' ' }).collect();
+    flat.trim().to_owned()
 }
 
 impl std::fmt::Debug for Mail {
@@ -153,6 +208,7 @@ mod tests {
             language: "ko".into(),
             link: Some("https://x.example/reset-password?token=t".into()),
             name: "하늘".into(),
+            accounts: Vec::new(),
         };
         let (id, at) = (DeliveryId::stored("id".into()), Timestamp::from_millis(1_784_385_132_345));
         let body = mail.body(&id, at);
@@ -178,6 +234,12 @@ mod tests {
         );
         assert!(headers[2].1.starts_with("sha256="));
         assert_eq!(format!("{mail:?}"), "Mail(password_reset)");
+    }
+
+    #[test]
+    fn a_name_in_a_message_is_one_line() {
+        assert_eq!(flat_name("하늘\r\nBcc: a@b.co"), "하늘  Bcc: a@b.co");
+        assert_eq!(flat_name("\u{202E}a\u{0}b\u{2028}"), "a b");
     }
 
     #[test]

@@ -23,7 +23,7 @@ impl Sandbox {
 
 impl MailRecord for RecordedMail {
     fn record(&self, id: &DeliveryId, mail: &Mail) {
-        let Mail { kind, to, language, link, name } = mail;
+        let Mail { kind, to, language, link, name, accounts } = mail;
         let link = link.as_deref();
         tracing::info!(parent: None, "mail {} to {to}: {}", kind.name(), link.unwrap_or("-"));
         let fields = [
@@ -33,6 +33,7 @@ impl MailRecord for RecordedMail {
             ("language", language.as_str().into()),
             ("link", link.map_or(Value::Null, Value::from)),
             ("name", name.as_str().into()),
+            ("accounts", serde_json::to_value(accounts).unwrap_or_default()),
         ];
         let fields = fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         self.0.log().add(NewRecord { at: self.0.clock().now(), kind: RecordKind::Mail, fields });

@@ -48,8 +48,8 @@ pub use developer::{
 };
 pub use identity::{
     accounts, application_life, application_secrets, application_switch, applications, browser_sessions,
-    consents, credentials, leaked_credentials, mail, notices, operator_keys, operators, organizations,
-    password_resets, sign_in, tokens, two_factor, upstream,
+    confirmations, consents, credentials, email_proofs, leaked_credentials, mail, notices, operator_keys,
+    operators, organizations, password_resets, sign_in, tokens, two_factor, upstream,
 };
 pub use live::{categories, lives, watching};
 pub use platform::{audit_log, bulk, channel_events, idempotency, seals, world_rows};

@@ -9,7 +9,7 @@ use upstream::Upstreams;
 use web::pages::{Area, FieldErrors, Flash, Lang, Shell, filters};
 use web::{FormFields, FormTarget, PageAnswer, Person, PostedBy, check_guess};
 
-use crate::forms::{ConfirmWords, at_field, confirm_words};
+use crate::forms::{ConfirmWords, EMAIL_LINK, at_field, confirm_words, proof_page};
 use crate::provider_rows::{LinkTexts, ProviderRow, link_texts, provider_rows};
 use crate::register::password_hint;
 
@@ -28,6 +28,8 @@ struct AccountPage<'a> {
     shell: Shell<'a>,
     t: &'static AccountTexts,
     account: AccountDetails,
+    /// The form that sends a link to an unproven address.
+    prove: Option<FormTarget>,
     providers: Vec<ProviderRow<'a>>,
     p: &'static LinkTexts,
 }
@@ -44,7 +46,10 @@ pub(crate) async fn show(Extension(upstreams): Extension<Upstreams>, person: Per
     let account = visitor.web().service().account(&person.channel_id).await?;
     let providers = provider_rows(&person, &upstreams, account.has_password).await?;
     let (shell, t, p) = (visitor.shell(Area::Elsewhere), texts(visitor.lang()), link_texts(visitor.lang()));
-    visitor.page(&AccountPage { shell, t, account, providers, p })
+    let sends_mail = visitor.web().service().account_settings().sends_mail;
+    let prove = sends_mail && account.email.is_some() && !account.email_is_proven;
+    let prove = prove.then(|| visitor.form(EMAIL_LINK));
+    visitor.page(&AccountPage { shell, t, account, prove, providers, p })
 }
 
 /// Which form the page shows.
@@ -124,9 +129,12 @@ pub(crate) async fn show_delete(person: Person) -> PageAnswer {
 /// `POST /account/email`.
 pub(crate) async fn submit_email(PostedBy { person, fields }: PostedBy) -> PageAnswer {
     let (email, proof) = (fields.text("email"), confirmation(&person, &fields));
-    let service = person.visitor.web().service();
-    let changed = service.change_email(&person.channel_id, proof, Some(email));
-    let changed = guessed(&person, changed).await;
+    let (service, lang) = (person.visitor.web().service(), person.visitor.lang());
+    let new = (Some(email), fields.text("code"));
+    let changed = guessed(&person, service.change_email(&person.channel_id, proof, new, lang.into())).await;
+    if changed.is_ok() {
+        service.send_email_proof(&person.channel_id, &proof_page(&person.visitor), lang.into()).await?;
+    }
     answer(&person, AccountForm::Email, &fields, changed).await
 }
 
@@ -192,6 +200,8 @@ struct AccountTexts {
     login: &'static str,
     email: &'static str,
     no_email: &'static str,
+    unproven: &'static str,
+    prove: &'static str,
     change_email: &'static str,
     email_hint: &'static str,
     change_password: &'static str,
@@ -230,6 +240,8 @@ const KO: AccountTexts = AccountTexts {
     login: "아이디",
     email: "이메일",
     no_email: "등록하지 않음. 비밀번호를 잊으면 운영자만 재설정할 수 있습니다.",
+    unproven: "확인되지 않은 주소입니다. 확인하기 전에는 보안 알림을 보내지 않습니다.",
+    prove: "확인 링크 받기",
     change_email: "이메일 바꾸기",
     email_hint: "비밀번호 재설정 링크를 받을 주소입니다. 비워 두면 주소를 지웁니다.",
     change_password: "비밀번호 바꾸기",
@@ -261,6 +273,8 @@ const EN: AccountTexts = AccountTexts {
     login: "Username",
     email: "E-mail address",
     no_email: "None. If you forget your password, only the operator can help.",
+    unproven: "Not confirmed. Until then you get no security notices there.",
+    prove: "Send a link",
     change_email: "Change the e-mail address",
     email_hint: "A link to a new password goes there. Leave it empty to remove the address.",
     change_password: "Change the password",

@@ -1,8 +1,18 @@
 //! What the forms of accounts have in common.
 
 use domain::Refusal;
-use web::Failure;
 use web::pages::{FieldErrors, Lang};
+use web::{Failure, Visitor};
+
+/// The page behind a link that proves an e-mail address.
+pub(crate) const EMAIL_PROOF: &str = "/account/email/proof";
+/// The form that asks for such a link.
+pub(crate) const EMAIL_LINK: &str = "/account/email/link";
+
+/// The address of the page behind links that prove an e-mail address.
+pub(crate) fn proof_page(visitor: &Visitor) -> String {
+    format!("{}{EMAIL_PROOF}", visitor.web().config().base_url)
+}
 
 /// Puts what is wrong at its field. Anything else becomes an error page.
 ///

@@ -7,10 +7,14 @@
 
 mod account;
 mod affected;
+mod after_reset;
 mod browser_sessions;
 mod code;
+mod confirm_at_provider;
+mod confirmed;
 mod connected_apps;
 mod developers;
+mod email_proof;
 mod forms;
 mod landing;
 mod linked_providers;
@@ -35,8 +39,11 @@ use upstream::Upstreams;
 use web::{Router, SIGN_IN, SIGN_IN_CODE, SIGN_OUT, Web};
 
 use crate::account::{ACCOUNT, DELETE, EMAIL, PASSWORD};
+use crate::after_reset::AFTER_RESET;
 use crate::browser_sessions::SESSIONS;
+use crate::confirmed::CONFIRM_UPSTREAM;
 use crate::connected_apps::APPS;
+use crate::forms::{EMAIL_LINK, EMAIL_PROOF};
 use crate::linked_providers::{LINK, UNLINK};
 use crate::provider_sign_in::{BEGIN_UPSTREAM, CALLBACK, NEW_ACCOUNT};
 use crate::register::REGISTER;
@@ -68,6 +75,7 @@ const PATHS: &[(&str, &str)] = &[
     (NEW_ACCOUNT, "POST"),
     (LINK, "POST"),
     (UNLINK, "POST"),
+    (CONFIRM_UPSTREAM, "POST"),
     (REGISTER, "GET"),
     (REGISTER, "POST"),
     (RESET_PASSWORD, "GET"),
@@ -75,6 +83,10 @@ const PATHS: &[(&str, &str)] = &[
     (ACCOUNT, "GET"),
     (EMAIL, "GET"),
     (EMAIL, "POST"),
+    (EMAIL_LINK, "POST"),
+    (EMAIL_PROOF, "GET"),
+    (EMAIL_PROOF, "POST"),
+    (AFTER_RESET, "GET"),
     (PASSWORD, "GET"),
     (PASSWORD, "POST"),
     (DELETE, "GET"),
@@ -105,10 +117,14 @@ pub fn routes(upstreams: Upstreams, prober: Arc<dyn Prober>) -> Router<Web> {
         .route(NEW_ACCOUNT, post(provider_sign_in::register))
         .route(LINK, post(linked_providers::link))
         .route(UNLINK, post(linked_providers::unlink))
+        .route(CONFIRM_UPSTREAM, post(confirm_at_provider::at_provider))
         .route(REGISTER, get(register::show).post(register::submit))
         .route(RESET_PASSWORD, get(reset_password::show).post(reset_password::submit))
         .route(ACCOUNT, get(account::show))
         .route(EMAIL, get(account::show_email).post(account::submit_email))
+        .route(EMAIL_LINK, post(email_proof::send))
+        .route(EMAIL_PROOF, get(email_proof::show).post(email_proof::submit))
+        .route(AFTER_RESET, get(after_reset::show))
         .route(PASSWORD, get(account::show_password).post(account::submit_password))
         .route(DELETE, get(account::show_delete).post(account::submit_delete))
         .route(TWO_FACTOR, get(two_factor::show))

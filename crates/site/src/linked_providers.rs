@@ -7,6 +7,7 @@ use web::pages::Flash;
 use web::{PageAnswer, PathId, PostedBy};
 
 use crate::account::ACCOUNT;
+use crate::confirmed::Confirmed;
 use crate::provider_problem::Attempt;
 use crate::provider_sign_in::leave;
 use crate::providers::find;
@@ -20,7 +21,7 @@ pub(crate) const UNLINK: &str = "/account/upstream/{name}/unlink";
 pub(crate) async fn link(
     PathId(name): PathId,
     Extension(upstreams): Extension<Upstreams>,
-    PostedBy { person, .. }: PostedBy,
+    Confirmed(PostedBy { person, .. }): Confirmed<PostedBy>,
 ) -> PageAnswer {
     let attempt = Attempt { next: ACCOUNT, links: true };
     leave(&person.visitor, find(&upstreams, &name)?, attempt).await
@@ -30,11 +31,14 @@ pub(crate) async fn link(
 pub(crate) async fn unlink(
     PathId(name): PathId,
     Extension(upstreams): Extension<Upstreams>,
-    PostedBy { person, .. }: PostedBy,
+    Confirmed(PostedBy { person, .. }): Confirmed<PostedBy>,
 ) -> PageAnswer {
     let usable: Vec<_> = upstreams.iter().map(|provider| provider.settings().name.as_str()).collect();
     let service = person.visitor.web().service();
-    let flash = match service.unlink_upstream(&person.channel_id, &name, &usable).await? {
+    let flash = match service
+        .unlink_upstream(&person.channel_id, &name, &usable, person.visitor.lang().into())
+        .await?
+    {
         UnlinkOutcome::Done => Flash::ProviderUnlinked,
         UnlinkOutcome::LastWayIn => Flash::LastWayIn,
     };

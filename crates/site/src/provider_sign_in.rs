@@ -8,12 +8,13 @@ use askama::Template;
 use axum::Extension;
 use axum::http::{HeaderValue, header};
 use domain::upstream::{UpstreamIdentity, provider_path, redirect_address};
-use service::upstream::{LinkOutcome, UpstreamArrival, UpstreamFlow, UpstreamSignIn};
+use service::upstream::{LinkOutcome, PendingForm, UpstreamArrival, UpstreamFlow, UpstreamSignIn};
 use upstream::{Callback, FlowSecrets, Outcome, Provider, Registration, Upstreams};
 use web::pages::{FieldErrors, Flash, Lang, Shell, filters, local_page};
 use web::{FormTarget, PageAnswer, PathId, Posted, Visitor, charge_upstream_sign_in, code_page};
 
 use crate::account::ACCOUNT;
+use crate::confirmed;
 use crate::forms::at_field;
 use crate::provider_problem::{Attempt, ProviderProblem, failed, problem_page};
 use crate::providers::{find, label};
@@ -73,11 +74,21 @@ pub(crate) async fn begin(
 
 /// Leads to a provider.
 pub(crate) async fn leave(visitor: &Visitor, provider: &Provider, attempt: Attempt<'_>) -> PageAnswer {
+    leave_with(visitor, provider, attempt, None).await
+}
+
+/// Leads to a provider, with a form that waits for the proof of its person.
+pub(crate) async fn leave_with(
+    visitor: &Visitor,
+    provider: &Provider,
+    attempt: Attempt<'_>,
+    pending: Option<PendingForm>,
+) -> PageAnswer {
     let web = visitor.web();
     charge_upstream_sign_in(web, visitor.request())?;
     let name = &provider.settings().name;
-    let (state, flow) =
-        web.service().begin_upstream_flow(name, visitor.browser_token(), attempt.next, attempt.links).await?;
+    let (browser, Attempt { next, links }) = (visitor.browser_token(), attempt);
+    let (state, flow) = web.service().begin_upstream_flow(name, browser, next, links, pending).await?;
     let UpstreamFlow { nonce, verifier, .. } = flow;
     let secrets = FlowSecrets { state, nonce, verifier };
     let redirect = redirect_address(&web.config().base_url, name);
@@ -110,7 +121,7 @@ pub(crate) async fn callback(
     let Some(flow) = service.take_upstream_flow(&name, visitor.browser_token(), &state).await? else {
         return problem_page(&visitor, provider, ProviderProblem::Expired, Attempt::to("/"));
     };
-    let UpstreamFlow { nonce, verifier, next, links } = flow;
+    let UpstreamFlow { nonce, verifier, next, links, pending } = flow;
     let attempt = Attempt { next: &next, links };
     if request.parameter("error").is_some() {
         return problem_page(&visitor, provider, ProviderProblem::Denied, attempt);
@@ -120,6 +131,10 @@ pub(crate) async fn callback(
     let redirect = redirect_address(&visitor.web().config().base_url, &name);
     let secrets = FlowSecrets { state, nonce, verifier };
     match provider.identify(came, &secrets, &redirect, visitor.now()).await {
+        Ok(identity) if pending.is_some() => {
+            let pending = pending.ok_or(service::Error::Internal("no form waits"))?;
+            confirmed::came_back(&visitor, provider, &identity, &pending).await
+        }
         Ok(identity) if links => link(&visitor, provider, &identity, attempt).await,
         Ok(identity) => sign_in(&visitor, provider, identity, &next).await,
         Err(failure) => failed(&visitor, provider, &failure, attempt),
@@ -193,7 +208,7 @@ async fn link(
     let Some(channel) = visitor.channel_id() else {
         return problem_page(visitor, provider, ProviderProblem::Expired, attempt);
     };
-    match visitor.web().service().link_upstream(channel, identity).await? {
+    match visitor.web().service().link_upstream(channel, identity, visitor.lang().into()).await? {
         LinkOutcome::Done => {
             provider.count(Outcome::Linked);
             Ok(visitor.redirect(ACCOUNT, Some(Flash::ProviderLinked)))

@@ -6,7 +6,7 @@ use service::accounts::NewAccount;
 use web::pages::{FieldErrors, Lang, Shell, filters};
 use web::{FormTarget, PageAnswer, Posted, Visitor, charge_registration};
 
-use crate::forms::at_field;
+use crate::forms::{at_field, proof_page};
 
 /// The address.
 pub(crate) const REGISTER: &str = "/register";
@@ -83,7 +83,11 @@ pub(crate) async fn submit(Posted { visitor, fields }: Posted) -> PageAnswer {
         password: fields.text("password").to_owned(),
     };
     match web.service().register(account).await {
-        Ok((_, token)) => visitor.signed_in(&token, HOME).await,
+        Ok((channel, token)) => {
+            let page = proof_page(&visitor);
+            web.service().send_email_proof(&channel, &page, visitor.lang().into()).await?;
+            visitor.signed_in(&token, HOME).await
+        }
         Err(error) => {
             let errors = at_field(error, visitor.lang())?;
             visitor.form_again_alone(&RegisterPage {

@@ -7,6 +7,7 @@ use service::password_resets::ResetOutcome;
 use web::pages::{FieldErrors, Flash, Lang, Shell, filters};
 use web::{FormTarget, PageAnswer, Posted, SIGN_IN, Visitor, charge_password_reset};
 
+use crate::after_reset::AFTER_RESET;
 use crate::forms::at_field;
 use crate::register::password_hint;
 
@@ -107,7 +108,11 @@ pub(crate) async fn submit(Posted { visitor, fields }: Posted) -> PageAnswer {
         return visitor.page_alone(&ResetPage::new(&visitor, ResetStep::Requested, ""));
     }
     match service.reset_password(token, fields.text("newPassword"), lang.into()).await {
-        Ok(ResetOutcome::Done) => Ok(visitor.redirect(SIGN_IN, Some(Flash::PasswordChanged))),
+        Ok(ResetOutcome::Done { has_providers }) => {
+            let next =
+                if has_providers { format!("{SIGN_IN}?next={AFTER_RESET}") } else { SIGN_IN.to_owned() };
+            Ok(visitor.redirect(&next, Some(Flash::PasswordChanged)))
+        }
         Ok(ResetOutcome::LinkInvalid) => {
             visitor.form_again_alone(&ResetPage::new(&visitor, ResetStep::LinkInvalid, ""))
         }

@@ -134,7 +134,11 @@ pub(crate) async fn confirm(PostedBy { person, fields }: PostedBy) -> PageAnswer
 /// `POST /account/two-factor/codes`: new recovery codes.
 pub(crate) async fn renew(PostedBy { person, fields }: PostedBy) -> PageAnswer {
     let service = person.visitor.web().service();
-    let renewed = service.renew_recovery_codes(&person.channel_id, confirmation(&person, &fields));
+    let renewed = service.renew_recovery_codes(
+        &person.channel_id,
+        confirmation(&person, &fields),
+        person.visitor.lang().into(),
+    );
     with_codes(&person, guessed(&person, renewed).await).await
 }
 

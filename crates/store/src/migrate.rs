@@ -162,6 +162,11 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "taken_names_and_tokens",
         sql: include_str!("../migrations/0049_taken_names_and_tokens.sql"),
     },
+    Migration {
+        version: 50,
+        name: "confirmations",
+        sql: include_str!("../migrations/0050_confirmations.sql"),
+    },
 ];
 
 /// The table of the applied migrations.

@@ -71,6 +71,11 @@ impl FormFields {
         self.pairs.all(name).collect()
     }
 
+    /// All fields that are no files, in their order.
+    pub fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.pairs.iter()
+    }
+
     /// The bytes of a file.
     pub fn file(&self, name: &str) -> Option<&[u8]> {
         self.files.iter().find(|(field, _)| field == name).map(|(_, bytes)| &bytes[..])

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use bus::Message;
 use domain::limits::{
-    ENDED_TOKENS_KEPT_MS, LIVE_WALK_GRACE_MS, LIVE_WALK_MS, NODE_DEAD_AFTER_MS, REFRESH_TOKEN_LIFETIME_MS,
-    SESSION_URLS_KEPT_MS, SLOW_MODE_MAX_MS,
+    ENDED_TOKENS_KEPT_MS, LIVE_WALK_GRACE_MS, LIVE_WALK_MS, MAIL_COUNTED_MS, NODE_DEAD_AFTER_MS,
+    REFRESH_TOKEN_LIFETIME_MS, SESSION_URLS_KEPT_MS, SLOW_MODE_MAX_MS,
 };
 use domain::retention::{Retained, Retention};
 use domain::{StoreId, Timestamp};
@@ -254,6 +254,7 @@ fn expiry(sweep: Sweep, now: Timestamp) -> Expiry {
         | Sweep::WebhookSecrets
         | Sweep::DeletedWebhooks
         | Sweep::WebhookRemains => now,
+        Sweep::MailCounts => now.plus_ms(-MAIL_COUNTED_MS),
         Sweep::IdempotencyKeys => now.plus_ms(-KEY_LIFETIME_MS),
         Sweep::ChatSpeakers => now.plus_ms(-SLOW_MODE_MAX_MS),
         Sweep::LostEvents | Sweep::EventOutbox => now.plus_ms(-LOST_EVENTS_KEPT_MS),

@@ -1,7 +1,7 @@
 //! The accounts of people: registration, password, e-mail address, removal (`docs/accounts.md`).
 
 use domain::account::{Email, check_login};
-use domain::limits::{BROWSER_SESSION_LIFETIME_MS, NAME_CHARS_MAX, RECENT_SIGN_IN_MS};
+use domain::limits::{BROWSER_SESSION_LIFETIME_MS, NAME_CHARS_MAX};
 use domain::mail::MailKind;
 use domain::password::Password;
 use domain::refusal::{Resource, TokenFault};
@@ -43,6 +43,8 @@ pub struct AccountDetails {
     pub login: String,
     /// The e-mail address.
     pub email: Option<String>,
+    /// Whether the address is proven.
+    pub email_is_proven: bool,
     /// The name of the channel.
     pub channel_name: String,
     /// Since when the sign-in has a second step.
@@ -92,7 +94,7 @@ impl Service {
         }
         let NewAccount { login, email, channel_name, password } = new;
         check_login(&login)?;
-        invalid::text("channelName", &channel_name, 1, NAME_CHARS_MAX)?;
+        invalid::name("channelName", &channel_name, NAME_CHARS_MAX)?;
         let email = parse_email(email.as_deref())?;
         let address = email.as_ref().map_or("", Email::as_str);
         let password = self.chosen("password", &password, &[&login, &channel_name, address])?;
@@ -131,8 +133,17 @@ impl Service {
             .await?;
         let (Some(account), recovery_codes) = found else { return Err(no_account()) };
         let has_password = self.account_settings().accepts(&account.password_hash);
-        let Account { channel_name, login, email, two_factor_since, .. } = account;
-        Ok(AccountDetails { login, email, channel_name, two_factor_since, recovery_codes, has_password })
+        let Account { channel_name, login, email, email_verified_at, two_factor_since, .. } = account;
+        let email_is_proven = email_verified_at.is_some();
+        Ok(AccountDetails {
+            login,
+            email,
+            email_is_proven,
+            channel_name,
+            two_factor_since,
+            recovery_codes,
+            has_password,
+        })
     }
 
     /// Changes the password of a signed-in person, and signs the person's other browsers out. Links of
@@ -163,28 +174,6 @@ impl Service {
         .await
     }
 
-    /// Changes or removes the e-mail address of a signed-in person. Links that were sent to the former one
-    /// become invalid.
-    ///
-    /// # Errors
-    /// `Invalid` naming `password` when it is wrong, or `email`; [`Refusal::Busy`].
-    pub async fn change_email(
-        &self,
-        channel: &ChannelId,
-        confirmation: impl Into<Confirmation<'_>>,
-        email: Option<&str>,
-    ) -> Result<(), Error> {
-        let email = parse_email(email)?;
-        let account = self.checked_account(channel, confirmation).await?;
-        self.write(async move |work: &mut Work<'_>| {
-            lock_unchanged(work, &account).await?;
-            work.delete_password_resets(&account.channel_id).await?;
-            work.put_email(&account.channel_id, email.as_ref()).await?;
-            Ok(())
-        })
-        .await
-    }
-
     /// The account, if this confirms that the person owns it.
     ///
     /// # Errors
@@ -201,7 +190,7 @@ impl Service {
         let account = account.ok_or_else(no_account)?;
         if !self.account_settings().accepts(&account.password_hash) {
             return match browser {
-                Some(browser) if self.signed_in_recently(channel, browser).await? => Ok(account),
+                Some(browser) if self.is_confirmed(channel, browser).await? => Ok(account),
                 _ => Err(Invalid::new("password", Rule::RecentSignIn).into()),
             };
         }
@@ -213,16 +202,6 @@ impl Service {
             Ok(false) => Err(wrong()),
             Err(Busy) => Err(Refusal::Busy { retry_after_s: Busy::RETRY_AFTER_S }.into()),
         }
-    }
-
-    /// Whether the browser signed in as this person a short time ago. A sign-in ends a fixed time after it
-    /// began, so the time that is left tells its age.
-    async fn signed_in_recently(&self, channel: &ChannelId, browser: &BrowserToken) -> Result<bool, Error> {
-        let (hash, began_after) = (browser.hash(), self.now().plus_ms(-RECENT_SIGN_IN_MS));
-        let ends_after = began_after.plus_ms(BROWSER_SESSION_LIFETIME_MS);
-        let found =
-            self.read(async move |tx: &mut Tx| Ok(tx.browser_session(&hash, ends_after).await?)).await?;
-        Ok(found.is_some_and(|found| found.channel_id == *channel))
     }
 
     /// A password that its owner chose.
@@ -273,7 +252,7 @@ pub(crate) async fn set_password(work: &mut Work<'_>, channel: &ChannelId, hash:
     Ok(())
 }
 
-fn parse_email(email: Option<&str>) -> Result<Option<Email>, Invalid> {
+pub(crate) fn parse_email(email: Option<&str>) -> Result<Option<Email>, Invalid> {
     email.map(str::trim).filter(|email| !email.is_empty()).map(Email::parse).transpose()
 }
 

@@ -1,9 +1,10 @@
 //! Messages to people, which leave through the operator's mail hook (`docs/accounts.md#mail`). A transaction
 //! writes them into the outbox, and the job `mail` sends them.
 
-use domain::limits::{MAIL_KEPT_MS, MAIL_LEASE_MS};
-use domain::mail::{Mail, MailKind, next_attempt};
+use domain::limits::{MAIL_COUNTED_MS, MAIL_KEPT_MS, MAIL_LEASE_MS, MAILS_MAX, MAILS_UNPROVEN_MAX};
+use domain::mail::{Mail, MailKind, flat_name, next_attempt};
 use domain::seal::ServiceKey;
+use domain::secret::SecretHash;
 use domain::{ChannelId, DeliveryId, Language};
 use store::Tx;
 use store::queries::mail_outbox::LeasedMail;
@@ -43,7 +44,23 @@ pub(crate) async fn write_decoy(work: &mut Work<'_>, key: &ServiceKey, mail: &Ma
     insert(work, key, None, mail).await
 }
 
-/// Writes a message that informs the owner of an account, if the account has an address.
+/// Counts a message of an account to an address: `false` when there were too many within an hour. Then it is
+/// not written.
+pub(crate) async fn may_send(
+    work: &mut Work<'_>,
+    channel: &ChannelId,
+    to: &str,
+    is_proven: bool,
+) -> Result<bool, Error> {
+    let (now, max) = (work.now(), if is_proven { MAILS_MAX } else { MAILS_UNPROVEN_MAX });
+    let over_since = now.plus_ms(-MAIL_COUNTED_MS);
+    let address = format!("to {}", SecretHash::of(to).as_str());
+    Ok(work.count_mail(&format!("of {channel}"), now, over_since, MAILS_MAX).await?
+        && work.count_mail(&address, now, over_since, max).await?)
+}
+
+/// Writes a message that informs the owner of an account, if the account has a proven address and there were
+/// not too many messages.
 pub(crate) async fn write_notice(
     work: &mut Work<'_>,
     service: &Service,
@@ -55,9 +72,13 @@ pub(crate) async fn write_notice(
         return Ok(());
     }
     let Some(account) = work.account(channel).await? else { return Ok(()) };
-    let Some(to) = account.email else { return Ok(()) };
+    let (Some(to), Some(_)) = (account.email, account.email_verified_at) else { return Ok(()) };
+    if !may_send(work, channel, &to, true).await? {
+        return Ok(());
+    }
     let language = Mail::language_tag(language).to_owned();
-    let mail = Mail { kind, to, language, link: None, name: account.channel_name };
+    let (name, accounts) = (flat_name(&account.channel_name), Vec::new());
+    let mail = Mail { kind, to, language, link: None, name, accounts };
     write_mail(work, service.key(), channel, &mail).await
 }
 
@@ -76,6 +97,16 @@ async fn insert(
 }
 
 impl Service {
+    /// Informs the owner of an account about what was done in the person's name.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn notify(&self, channel: &ChannelId, kind: MailKind, language: Language) -> Result<(), Error> {
+        let (service, id) = (self.clone(), channel.clone());
+        self.write(async move |work: &mut Work<'_>| write_notice(work, &service, &id, kind, language).await)
+            .await
+    }
+
     /// Takes up to `limit` messages that are due. Other nodes leave them alone until their leases end.
     pub async fn take_mails(&self, limit: i64) -> Result<Vec<MailAttempt>, Error> {
         let now = self.now();

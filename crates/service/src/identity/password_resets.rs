@@ -6,7 +6,7 @@ use domain::audit::AuditAction;
 use domain::limits::{
     CREDENTIAL_BYTES_MAX, PASSWORD_RESET_ACCOUNTS_MAX, PASSWORD_RESET_LIFETIME_MS, PASSWORD_RESETS_MAX,
 };
-use domain::mail::{Mail, MailKind};
+use domain::mail::{Mail, MailAccount, MailKind, flat_name};
 use domain::refusal::Resource;
 use domain::secret::ResetToken;
 use domain::{ChannelId, Language, Refusal, Timestamp};
@@ -14,7 +14,7 @@ use store::Tx;
 use store::queries::accounts::Contact;
 
 use crate::identity::accounts::{about, set_password};
-use crate::identity::mail::{write_decoy, write_mail, write_notice};
+use crate::identity::mail::{may_send, write_decoy, write_mail, write_notice};
 use crate::work::Work;
 use crate::{Error, Purpose, Service};
 
@@ -37,14 +37,18 @@ impl std::fmt::Debug for IssuedReset {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResetOutcome {
     /// The password is changed.
-    Done,
+    Done {
+        /// Whether the person can also sign in at a provider.
+        has_providers: bool,
+    },
     /// The link was used, is too old, or never existed.
     LinkInvalid,
 }
 
 impl Service {
-    /// Sends links to the accounts with this login or e-mail address. The result is the same, and takes as
-    /// long, whether there are any. `page` is the address of the page on which a password is chosen.
+    /// Sends links to the accounts with this login or e-mail address, in one message. The result is the same,
+    /// and takes as long, whether there are any. `page` is the address of the page on which a password is
+    /// chosen.
     ///
     /// # Errors
     /// When the store fails.
@@ -64,22 +68,33 @@ impl Service {
         let account = if readable { account.to_owned() } else { String::new() };
         let (page, key) = (page.to_owned(), self.key().clone());
         self.write(async move |work: &mut Work<'_>| {
-            let mut is_sent = false;
-            for contact in contacts(work, &account).await? {
-                let Some(to) = contact.email else { continue };
-                let Some(token) = issue(work, &contact.channel_id, PASSWORD_RESETS_MAX).await? else {
+            let contacts = contacts(work, &account).await?;
+            let (mut sent, mut accounts) = (None, Vec::new());
+            for Contact { channel_id, channel_name, login, email, email_verified_at } in contacts {
+                let Some(to) = email else { continue };
+                let is_proven = email_verified_at.is_some();
+                if sent.is_none() && !may_send(work, &channel_id, &to, is_proven).await? {
+                    break;
+                }
+                let Some(token) = issue(work, &channel_id, Some(&to), PASSWORD_RESETS_MAX).await? else {
                     continue;
                 };
-                let mail = reset_mail(to, link(&page, &token), contact.channel_name, language);
-                write_mail(work, &key, &contact.channel_id, &mail).await?;
-                is_sent = true;
+                accounts.push(MailAccount { login, link: link(&page, &token) });
+                let name = if is_proven { flat_name(&channel_name) } else { String::new() };
+                sent.get_or_insert((channel_id, to, name));
             }
-            if !is_sent {
-                let token = ResetToken::generate(work.random(Purpose::Reset));
-                let mail = reset_mail(String::new(), link(&page, &token), String::new(), language);
-                write_decoy(work, &key, &mail).await?;
+            match sent {
+                Some((channel, to, name)) => {
+                    let mail = reset_mail(to, name, accounts, language);
+                    write_mail(work, &key, &channel, &mail).await
+                }
+                None => {
+                    let token = ResetToken::generate(work.random(Purpose::Reset));
+                    let accounts = vec![MailAccount { login: String::new(), link: link(&page, &token) }];
+                    write_decoy(work, &key, &reset_mail(String::new(), String::new(), accounts, language))
+                        .await
+                }
             }
-            Ok(())
         })
         .await
     }
@@ -100,7 +115,7 @@ impl Service {
                     return Ok(None);
                 }
                 work.lock_account_of_lower_rank(&id).await?;
-                let token = issue(work, &id, i64::MAX).await?;
+                let token = issue(work, &id, None, i64::MAX).await?;
                 if token.is_some() {
                     work.audit(AuditAction::PasswordResetIssue, &id).await?;
                 }
@@ -147,39 +162,58 @@ impl Service {
         self.write(async move |work: &mut Work<'_>| {
             let now = work.now();
             // The channel is locked first, as everywhere.
-            if !work.lock_unbarred_channel(&channel).await?
-                || work.take_password_reset(&hash, now).await?.is_none()
-            {
+            if !work.lock_unbarred_channel(&channel).await? {
                 return Ok(ResetOutcome::LinkInvalid);
+            }
+            let Some((_, email)) = work.take_password_reset(&hash, now).await? else {
+                return Ok(ResetOutcome::LinkInvalid);
+            };
+            if let Some(email) = email {
+                work.verify_email(&channel, &email, now).await?;
             }
             set_password(work, &channel, &new_hash).await?;
             work.delete_browser_sessions(&channel).await?;
             write_notice(work, &service, &channel, MailKind::PasswordChanged, language).await?;
-            Ok(ResetOutcome::Done)
+            let has_providers = !work.linked_providers(&channel).await?.is_empty();
+            Ok(ResetOutcome::Done { has_providers })
         })
         .await
     }
 }
 
-/// The accounts with this login or address, in the order of their channels.
+/// The accounts with this address, first those for whom it is proven; else the account with this login. Their
+/// channels are locked in the order of the ids.
 async fn contacts(work: &mut Work<'_>, account: &str) -> Result<Vec<Contact>, Error> {
-    let mut contacts: Vec<Contact> = work.contact_by_login(account).await?.into_iter().collect();
-    if let Ok(email) = Email::parse(account) {
-        contacts.extend(work.contacts_by_email(&email, PASSWORD_RESET_ACCOUNTS_MAX).await?);
+    let mut contacts = match Email::parse(account) {
+        Ok(email) => work.contacts_by_email(&email, PASSWORD_RESET_ACCOUNTS_MAX).await?,
+        Err(_) => Vec::new(),
+    };
+    if contacts.is_empty() {
+        contacts.extend(work.contact_by_login(account).await?);
     }
-    contacts.sort_by(|one, other| one.channel_id.cmp(&other.channel_id));
-    contacts.dedup_by(|one, other| one.channel_id == other.channel_id);
+    let mut ids: Vec<_> = contacts.iter().map(|contact| contact.channel_id.clone()).collect();
+    ids.sort();
+    for id in ids {
+        work.lock_unbarred_channel(&id).await?;
+    }
     Ok(contacts)
 }
 
 /// Issues a link; `None` for a barred person, and when there are `max` valid links.
-async fn issue(work: &mut Work<'_>, channel: &ChannelId, max: i64) -> Result<Option<ResetToken>, Error> {
+/// `email` is the address that it is sent to.
+async fn issue(
+    work: &mut Work<'_>,
+    channel: &ChannelId,
+    email: Option<&str>,
+    max: i64,
+) -> Result<Option<ResetToken>, Error> {
     let now = work.now();
     if !work.lock_unbarred_channel(channel).await? || work.password_resets(channel, now).await? >= max {
         return Ok(None);
     }
     let token = ResetToken::generate(work.random(Purpose::Reset));
-    work.insert_password_reset(&token.hash(), channel, now.plus_ms(PASSWORD_RESET_LIFETIME_MS)).await?;
+    let expires_at = now.plus_ms(PASSWORD_RESET_LIFETIME_MS);
+    work.insert_password_reset(&token.hash(), channel, email, expires_at).await?;
     Ok(Some(token))
 }
 
@@ -187,7 +221,8 @@ fn link(page: &str, token: &ResetToken) -> String {
     format!("{page}?token={}", token.expose())
 }
 
-fn reset_mail(to: String, link: String, name: String, language: Language) -> Mail {
+fn reset_mail(to: String, name: String, accounts: Vec<MailAccount>, language: Language) -> Mail {
     let language = Mail::language_tag(language).to_owned();
-    Mail { kind: MailKind::PasswordReset, to, language, link: Some(link), name }
+    let link = accounts.first().map(|account| account.link.clone());
+    Mail { kind: MailKind::PasswordReset, to, language, link, name, accounts }
 }

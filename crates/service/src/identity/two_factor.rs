@@ -41,6 +41,11 @@ pub(crate) enum Verdict {
 }
 
 impl Verdict {
+    /// Whether the code was right.
+    pub(crate) fn is_right(self) -> bool {
+        self == Self::Right
+    }
+
     /// The refusal of a form with a code.
     pub(crate) fn accepted(self) -> Result<(), Error> {
         match self {
@@ -169,15 +174,20 @@ impl Service {
         &self,
         channel: &ChannelId,
         confirmation: impl Into<Confirmation<'_>>,
+        language: Language,
     ) -> Result<Vec<RecoveryCode>, Error> {
         let account = self.checked_account(channel, confirmation).await?;
+        let service = self.clone();
         self.write(async move |work: &mut Work<'_>| {
             lock_unchanged(work, &account).await?;
             let two_factor = work.two_factor(&account.channel_id).await?;
             if two_factor.is_none_or(|found| found.confirmed_at.is_none()) {
                 return Err(Error::from(Refusal::NotFound(Resource::Path)));
             }
-            replace_recovery_codes(work, &account.channel_id).await
+            let codes = replace_recovery_codes(work, &account.channel_id).await?;
+            let kind = MailKind::RecoveryCodesRenewed;
+            write_notice(work, &service, &account.channel_id, kind, language).await?;
+            Ok(codes)
         })
         .await
     }

@@ -8,10 +8,11 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use domain::account::Email;
 use domain::chat::check_web_address;
 use domain::limits::{NAME_CHARS_MAX, UPSTREAM_FLOW_LIFETIME_MS};
+use domain::mail::MailKind;
 use domain::refusal::{Resource, TokenFault};
 use domain::secret::{BrowserToken, SecretHash};
 use domain::upstream::{UpstreamIdentity, generated_login, may_unlink};
-use domain::{ChannelId, Refusal, invalid};
+use domain::{ChannelId, Language, Refusal, invalid};
 use serde::{Deserialize, Serialize};
 use store::queries::upstreams::{NewUpstreamFlow, NewUpstreamIdentity};
 use store::{StoreError, Tx};
@@ -19,6 +20,7 @@ use store::{StoreError, Tx};
 pub use store::queries::upstreams::LinkedProvider;
 
 use crate::identity::account_settings::NO_PASSWORD;
+use crate::identity::mail::write_notice;
 use crate::identity::sign_in::sign_browser_in;
 use crate::work::Work;
 use crate::{ChannelRecord, Error, Purpose, Service};
@@ -34,6 +36,18 @@ pub struct UpstreamFlow {
     pub next: String,
     /// Whether the provider is linked to the account of the person who is signed in.
     pub links: bool,
+    /// The form that waits for the proof of the person who is signed in, if the sign-in is one.
+    #[serde(default)]
+    pub pending: Option<PendingForm>,
+}
+
+/// A form that waits until its person has proved to own the account.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PendingForm {
+    /// Where it is posted.
+    pub action: String,
+    /// What was typed.
+    pub fields: Vec<(String, String)>,
 }
 
 impl fmt::Debug for UpstreamFlow {
@@ -93,9 +107,11 @@ impl Service {
         browser: &BrowserToken,
         next: &str,
         links: bool,
+        pending: Option<PendingForm>,
     ) -> Result<(String, UpstreamFlow), Error> {
         let random = || URL_SAFE_NO_PAD.encode(self.random::<32>(Purpose::Upstream));
-        let flow = UpstreamFlow { nonce: random(), verifier: random(), next: next.to_owned(), links };
+        let flow =
+            UpstreamFlow { nonce: random(), verifier: random(), next: next.to_owned(), links, pending };
         let state = self.put_flow(provider, browser, &flow).await?;
         Ok((state, flow))
     }
@@ -217,7 +233,7 @@ impl Service {
         identity: &UpstreamIdentity,
         channel_name: &str,
     ) -> Result<UpstreamSignIn, Error> {
-        invalid::text("channelName", channel_name, 1, NAME_CHARS_MAX)?;
+        invalid::name("channelName", channel_name, NAME_CHARS_MAX)?;
         let channel_id = ChannelId::generate(self.now(), self.random(Purpose::Channel));
         let token = BrowserToken::generate(self.random(Purpose::Browser));
         let login = generated_login(&identity.provider, self.random(Purpose::Upstream));
@@ -236,6 +252,9 @@ impl Service {
                 let (now, id) = (work.now(), &record.channel_id);
                 work.put_channel(&record, now).await?;
                 work.insert_person(id, &login, NO_PASSWORD, email.as_ref()).await?;
+                if let Some(email) = &email {
+                    work.verify_email(id, email.as_str(), now).await?;
+                }
                 work.insert_upstream_identity(link(&person, id), now).await?;
                 sign_browser_in(work, id, &hash, true).await
             })
@@ -258,8 +277,9 @@ impl Service {
         &self,
         channel: &ChannelId,
         identity: &UpstreamIdentity,
+        language: Language,
     ) -> Result<LinkOutcome, Error> {
-        let (id, person) = (channel.clone(), identity.clone());
+        let (service, id, person) = (self.clone(), channel.clone(), identity.clone());
         let linked = self
             .write(async move |work: &mut Work<'_>| {
                 lock(work, &id).await?;
@@ -275,6 +295,7 @@ impl Service {
                     return Ok(LinkOutcome::OtherPerson);
                 }
                 work.insert_upstream_identity(link(&person, &id), now).await?;
+                write_notice(work, &service, &id, MailKind::ProviderLinked, language).await?;
                 Ok::<_, Error>(LinkOutcome::Done)
             })
             .await;
@@ -309,8 +330,9 @@ impl Service {
         channel: &ChannelId,
         provider: &str,
         usable: &[&str],
+        language: Language,
     ) -> Result<UnlinkOutcome, Error> {
-        let (id, provider) = (channel.clone(), provider.to_owned());
+        let (service, id, provider) = (self.clone(), channel.clone(), provider.to_owned());
         let usable: Vec<String> = usable.iter().map(|&name| name.to_owned()).collect();
         let settings = *self.account_settings();
         self.write(async move |work: &mut Work<'_>| {
@@ -327,6 +349,7 @@ impl Service {
                 return Ok(UnlinkOutcome::LastWayIn);
             }
             work.delete_upstream_identity(&id, &provider).await?;
+            write_notice(work, &service, &id, MailKind::ProviderUnlinked, language).await?;
             Ok(UnlinkOutcome::Done)
         })
         .await

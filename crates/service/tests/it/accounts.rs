@@ -16,11 +16,11 @@ use service::{Error, Service};
 
 use crate::world::{World, at_once, both, refused, winners};
 
-const PASSWORD: &str = "wolkenbruchig";
-const NEW_PASSWORD: &str = "regenbogenhaut";
-const PAGE: &str = "https://x.example/reset-password";
+pub(crate) const PASSWORD: &str = "wolkenbruchig";
+pub(crate) const NEW_PASSWORD: &str = "regenbogenhaut";
+pub(crate) const PAGE: &str = "https://x.example/reset-password";
 
-fn new_account(login: &str) -> NewAccount {
+pub(crate) fn new_account(login: &str) -> NewAccount {
     NewAccount {
         login: login.to_owned(),
         email: Some(format!("{login}@Example.com")),
@@ -29,11 +29,11 @@ fn new_account(login: &str) -> NewAccount {
     }
 }
 
-async fn registered(world: &World, login: &str) -> (ChannelId, BrowserToken) {
+pub(crate) async fn registered(world: &World, login: &str) -> (ChannelId, BrowserToken) {
     world.service.register(new_account(login)).await.unwrap()
 }
 
-fn invalid(field: &'static str, rule: Rule) -> Refusal {
+pub(crate) fn invalid(field: &'static str, rule: Rule) -> Refusal {
     Refusal::Invalid(Invalid::new(field, rule))
 }
 
@@ -46,7 +46,7 @@ async fn is_signed_in(world: &World, token: &BrowserToken) -> bool {
 }
 
 /// The messages that are due, in the order in which they were written.
-async fn mails(world: &World) -> Vec<Mail> {
+pub(crate) async fn mails(world: &World) -> Vec<Mail> {
     let mut mails = Vec::new();
     for attempt in world.service.take_mails(20).await.unwrap() {
         world.service.end_mail(&attempt.id, attempt.number).await.unwrap();
@@ -184,6 +184,10 @@ async fn a_changed_password_signs_other_browsers_out_and_ends_links() {
             invalid("newPassword", Rule::Password(PasswordFault::Sequence))
         );
         assert!(is_signed_in(&world, &other).await);
+        // Notices go to proven addresses.
+        world.service.send_email_proof(&channel, "https://x.example/proof", Language::Korean).await.unwrap();
+        let proof = mails(&world).await.pop().and_then(|mail| mail.link).expect("a link");
+        assert!(world.service.prove_email(proof.split_once('=').unwrap().1).await.unwrap());
         change(PASSWORD, NEW_PASSWORD).await.unwrap();
         assert!(is_signed_in(&world, &token).await && !is_signed_in(&world, &other).await);
         assert!(signs_in(&world, "haneul", PASSWORD).await.is_none());
@@ -231,7 +235,10 @@ async fn a_link_sets_a_password_once_within_half_an_hour() {
         for wrong in ["", "unknown", &"x".repeat(10_000)] {
             assert_eq!(reset(wrong, NEW_PASSWORD).await.unwrap(), ResetOutcome::LinkInvalid);
         }
-        assert_eq!(reset(&link, NEW_PASSWORD).await.unwrap(), ResetOutcome::Done);
+        assert!(!world.service.account(&channel).await.unwrap().email_is_proven);
+        let done = ResetOutcome::Done { has_providers: false };
+        assert_eq!(reset(&link, NEW_PASSWORD).await.unwrap(), done);
+        assert!(world.service.account(&channel).await.unwrap().email_is_proven, "the link went there");
         assert_eq!(reset(&link, PASSWORD).await.unwrap(), ResetOutcome::LinkInvalid);
         assert!(!is_signed_in(&world, &token).await, "every browser is signed out");
         assert!(signs_in(&world, "haneul", NEW_PASSWORD).await.is_some());
@@ -263,8 +270,10 @@ async fn of_concurrent_uses_of_a_link_one_succeeds() {
             }
         });
         let outcomes = winners(at_once(tasks).await, &Refusal::Internal);
-        let done: Vec<_> =
-            outcomes.into_iter().filter(|(outcome, _)| *outcome == ResetOutcome::Done).collect();
+        let done: Vec<_> = outcomes
+            .into_iter()
+            .filter(|(outcome, _)| matches!(outcome, ResetOutcome::Done { .. }))
+            .collect();
         assert_eq!(done.len(), 1);
         assert!(signs_in(&world, "haneul", &done[0].1).await.is_some());
     })
@@ -291,11 +300,15 @@ async fn a_request_for_an_unknown_account_writes_as_much_and_sends_nothing() {
         assert_eq!(world.count("SELECT COUNT(*) FROM mail_outbox").await, 6);
         ask("HANEUL@example.com ").await;
         let sent = mails(&world).await;
-        let mut names: Vec<_> = sent.iter().map(|mail| mail.name.as_str()).collect();
-        names.sort_unstable();
-        assert_eq!(names, ["byeol's channel", "haneul's channel"]);
-        assert!(sent.iter().all(|mail| mail.to == "haneul@example.com" && mail.language == "en"));
-        assert_ne!(token_of(&sent[0]), token_of(&sent[1]));
+        let [mail] = &sent[..] else { panic!("one message for all accounts of an address: {}", sent.len()) };
+        let mut logins: Vec<_> = mail.accounts.iter().map(|account| account.login.as_str()).collect();
+        logins.sort_unstable();
+        assert_eq!(logins, ["byeol", "haneul"]);
+        assert_eq!(
+            (mail.to.as_str(), mail.language.as_str(), mail.name.as_str()),
+            ("haneul@example.com", "en", "")
+        );
+        assert_ne!(mail.accounts[0].link, mail.accounts[1].link);
         for _ in 0..PASSWORD_RESETS_MAX + 2 {
             ask("byeol").await;
         }
@@ -342,7 +355,7 @@ fn next_step(world: &World) {
 }
 
 /// An account whose sign-in has a second step.
-async fn with_two_factor(world: &World, login: &str) -> (ChannelId, TotpSecret, Vec<String>) {
+pub(crate) async fn with_two_factor(world: &World, login: &str) -> (ChannelId, TotpSecret, Vec<String>) {
     let (channel, _) = registered(world, login).await;
     let secret = world.service.begin_two_factor(&channel).await.unwrap();
     let code = code(world, &secret);
@@ -450,7 +463,7 @@ async fn the_second_step_is_turned_off_by_its_owner_or_removed_by_the_operator()
         };
         assert_eq!(refused(off("wrong", &codes[0]).await), invalid("password", Rule::RightPassword));
         assert_eq!(refused(off(PASSWORD, "12345").await), invalid("code", Rule::RightCode));
-        let renewed = world.service.renew_recovery_codes(&channel, PASSWORD).await.unwrap();
+        let renewed = world.service.renew_recovery_codes(&channel, PASSWORD, Language::Korean).await.unwrap();
         assert_eq!(refused(off(PASSWORD, &codes[0]).await), invalid("code", Rule::RightCode));
         off(PASSWORD, renewed[0].expose()).await.unwrap();
         let token = signs_in(&world, "haneul", PASSWORD).await.unwrap();
@@ -517,7 +530,7 @@ async fn an_owner_changes_the_address_with_the_password() {
         let (channel, _) = registered(&world, "haneul").await;
         let link = requested_link(&world, "haneul").await;
         let change = async |password: &str, email: Option<&str>| {
-            world.service.change_email(&channel, password, email).await
+            world.service.change_email(&channel, password, (email, ""), Language::Korean).await
         };
         assert_eq!(refused(change("wrong", Some("a@b.co")).await), invalid("password", Rule::RightPassword));
         assert_eq!(refused(change(PASSWORD, Some("a")).await), invalid("email", Rule::Email));

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod account_proofs;
 mod accounts;
 mod appends;
 mod application_life;

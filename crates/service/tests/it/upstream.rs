@@ -2,7 +2,7 @@
 
 use domain::secret::BrowserToken;
 use domain::upstream::UpstreamIdentity;
-use domain::{ChannelId, Refusal};
+use domain::{ChannelId, Language, Refusal};
 use service::upstream::{LinkOutcome, UnlinkOutcome, UpstreamSignIn};
 
 use crate::world::{World, at_once, both, refused};
@@ -54,14 +54,16 @@ async fn a_person_of_a_provider_is_linked_to_one_of_two_accounts() {
         let accounts = [registered(&world, "sky", "1").await, registered(&world, "sky", "2").await];
         let tasks = accounts.clone().into_iter().map(|channel| {
             let service = world.service.clone();
-            async move { service.link_upstream(&channel, &identity("sea", "9")).await }
+            async move { service.link_upstream(&channel, &identity("sea", "9"), Language::Korean).await }
         });
         let outcomes: Vec<_> = at_once(tasks).await.into_iter().map(Result::unwrap).collect();
         let done = outcomes.iter().filter(|outcome| **outcome == LinkOutcome::Done).count();
         assert_eq!((done, outcomes.contains(&LinkOutcome::OtherAccount)), (1, true), "{outcomes:?}");
-        let again = world.service.link_upstream(&accounts[0], &identity("sky", "1")).await.unwrap();
+        let again =
+            world.service.link_upstream(&accounts[0], &identity("sky", "1"), Language::Korean).await.unwrap();
         assert_eq!(again, LinkOutcome::Done, "it is linked already");
-        let second = world.service.link_upstream(&accounts[0], &identity("sky", "3")).await.unwrap();
+        let second =
+            world.service.link_upstream(&accounts[0], &identity("sky", "3"), Language::Korean).await.unwrap();
         assert_eq!(second, LinkOutcome::OtherPerson);
     })
     .await;
@@ -71,10 +73,10 @@ async fn a_person_of_a_provider_is_linked_to_one_of_two_accounts() {
 async fn of_two_requests_for_the_last_two_providers_one_is_refused() {
     both(|world| async move {
         let channel = registered(&world, "sky", "1").await;
-        world.service.link_upstream(&channel, &identity("sea", "1")).await.unwrap();
+        world.service.link_upstream(&channel, &identity("sea", "1"), Language::Korean).await.unwrap();
         let tasks = ["sky", "sea"].map(|provider| {
             let (service, channel) = (world.service.clone(), channel.clone());
-            async move { service.unlink_upstream(&channel, provider, &["sky", "sea"]).await }
+            async move { service.unlink_upstream(&channel, provider, &["sky", "sea"], Language::Korean).await }
         });
         let outcomes = at_once(tasks.into_iter()).await;
         let mut outcomes: Vec<_> = outcomes.into_iter().map(Result::unwrap).collect();
@@ -89,8 +91,10 @@ async fn of_two_requests_for_the_last_two_providers_one_is_refused() {
 async fn a_provider_that_is_not_configured_is_no_way_in() {
     both(|world| async move {
         let channel = registered(&world, "sky", "1").await;
-        world.service.link_upstream(&channel, &identity("gone", "1")).await.unwrap();
-        let unlink = async |provider: &str| world.service.unlink_upstream(&channel, provider, &["sky"]).await;
+        world.service.link_upstream(&channel, &identity("gone", "1"), Language::Korean).await.unwrap();
+        let unlink = async |provider: &str| {
+            world.service.unlink_upstream(&channel, provider, &["sky"], Language::Korean).await
+        };
         assert_eq!(unlink("sky").await.unwrap(), UnlinkOutcome::LastWayIn);
         assert_eq!(unlink("gone").await.unwrap(), UnlinkOutcome::Done);
         assert!(matches!(refused(unlink("gone").await), Refusal::NotFound(_)));

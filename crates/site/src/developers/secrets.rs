@@ -2,6 +2,7 @@
 
 use askama::Template;
 use domain::limits::{DAY_MS, HOUR_MS};
+use domain::mail::MailKind;
 use domain::member::MemberRole;
 use domain::refusal::Resource;
 use domain::{ApplicationSecretId, Refusal, Timestamp};
@@ -14,6 +15,7 @@ use super::access::living_application;
 use super::frame::{AppFrame, AppTab, address};
 use super::leak;
 use super::register::key;
+use crate::confirmed::Confirmed;
 
 /// The end of the page's path.
 const END: &str = "/secrets";
@@ -115,7 +117,10 @@ pub(super) async fn show(PathId(id): PathId, person: Person) -> PageAnswer {
 }
 
 /// `POST …/secrets`: a new secret. The others stay valid.
-pub(super) async fn add(PathId(id): PathId, PostedBy { person, fields }: PostedBy) -> PageAnswer {
+pub(super) async fn add(
+    PathId(id): PathId,
+    Confirmed(PostedBy { person, fields }): Confirmed<PostedBy>,
+) -> PageAnswer {
     let application = living_application(&person, &id, MemberRole::Developer).await?;
     let service = person.visitor.web().service();
     let client_id = &application.details.life.application.client_id;
@@ -124,6 +129,7 @@ pub(super) async fn add(PathId(id): PathId, PostedBy { person, fields }: PostedB
     }
     let key = key(&person, &format!("make a secret of {client_id}"), &fields);
     let secret = service.add_secret(client_id, key).await?;
+    service.notify(&person.channel_id, MailKind::ClientSecretMade, person.visitor.lang().into()).await?;
     let made = Some(secret.expose().to_owned());
     person.visitor.page(&SecretsPage { made, ..SecretsPage::new(&person, &application).await? })
 }

@@ -2,6 +2,7 @@
 //! They stand on the page of the webhook.
 
 use domain::WebhookSecretId;
+use domain::mail::MailKind;
 use domain::member::MemberRole;
 use domain::refusal::Resource;
 use domain::{Invalid, Refusal, Rule};
@@ -12,16 +13,24 @@ use super::access::living_application;
 use super::frame::address;
 use super::register::key;
 use super::webhook::{END, WebhookPage};
+use crate::confirmed::Confirmed;
 use crate::forms::at_field;
 
 /// `POST …/webhook/secrets`: a new secret, which is shown once. The one that signs goes on.
-pub(super) async fn add(PathId(id): PathId, PostedBy { person, fields }: PostedBy) -> PageAnswer {
+pub(super) async fn add(
+    PathId(id): PathId,
+    Confirmed(PostedBy { person, fields }): Confirmed<PostedBy>,
+) -> PageAnswer {
     let application = living_application(&person, &id, MemberRole::Developer).await?;
     let visitor = &person.visitor;
     let client_id = &application.details.life.application.client_id;
     let key = key(&person, &format!("make a webhook secret of {client_id}"), &fields);
     match visitor.web().service().add_webhook_secret(client_id, None, key).await {
-        Ok((_, secret)) => WebhookPage::with_secret(&person, &application, &secret).await,
+        Ok((_, secret)) => {
+            let (service, lang) = (visitor.web().service(), visitor.lang());
+            service.notify(&person.channel_id, MailKind::WebhookSecretMade, lang.into()).await?;
+            WebhookPage::with_secret(&person, &application, &secret).await
+        }
         Err(error) => {
             let errors = at_field(error, visitor.lang())?;
             WebhookPage::with_errors(&person, &application, errors).await

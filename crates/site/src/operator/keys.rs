@@ -1,6 +1,7 @@
 //! `/operator/keys`: operator keys and the people with an operator role, for administrators.
 
 use askama::Template;
+use domain::mail::MailKind;
 use domain::operator_key::OperatorRole;
 use domain::refusal::Resource;
 use domain::{Invalid, OperatorKeyId, Refusal, Rule};
@@ -12,6 +13,7 @@ use web::{FormTarget, OperatorPerson, PageAnswer, PathId, PostedByOperator, Visi
 use super::detail::{Act, Detail, ShownOnce};
 use super::frame::{Frame, Section, Shown, href, not_found, role_name, unknown_action};
 use super::paths::{AUDIT, KEYS, PAGE_SIZE, PEOPLE};
+use crate::confirmed::Confirmed;
 
 /// Operators that the page shows.
 const OPERATORS_SHOWN: i64 = 100;
@@ -112,7 +114,9 @@ pub(super) async fn list(operator: OperatorPerson<role::Admin>) -> PageAnswer {
 }
 
 /// `POST /operator/keys`: makes a key, which is shown once.
-pub(super) async fn add(PostedByOperator { operator, fields }: PostedByOperator<role::Admin>) -> PageAnswer {
+pub(super) async fn add(
+    Confirmed(PostedByOperator { operator, fields }): Confirmed<PostedByOperator<role::Admin>>,
+) -> PageAnswer {
     let visitor = operator.visitor();
     let (lang, name) = (visitor.lang(), fields.text("name").trim().to_owned());
     let mut errors = FieldErrors::default();
@@ -137,6 +141,8 @@ pub(super) async fn add(PostedByOperator { operator, fields }: PostedByOperator<
         }
         return visitor.form_again(&KeysPage { typed_name: name, errors, ..page });
     };
+    let (person, kind) = (&operator.person.channel_id, MailKind::OperatorKeyMade);
+    visitor.web().service().notify(person, kind, lang.into()).await?;
     let note = match lang {
         Lang::Ko => format!("“{}”의 키입니다. 지금만 표시됩니다.", stored.name),
         Lang::En => format!("The key of “{}”. It is shown only now.", stored.name),

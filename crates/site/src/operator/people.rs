@@ -1,6 +1,7 @@
 //! `/operator/people`: people, searched, barred, signed out, helped to a new password, and deleted. An
 //! administrator gives them operator roles.
 
+use domain::mail::MailKind;
 use domain::operator_key::OperatorRole;
 use domain::refusal::Resource;
 use domain::{ChannelId, Refusal};
@@ -12,6 +13,7 @@ use super::detail::{Act, Choice, Detail, ShownOnce};
 use super::frame::{Badge, Section, Shown, href, not_found, role_name, unknown_action};
 use super::list::{ItemList, ListRow, Search, StateLink};
 use super::paths::{AUDIT, PAGE_SIZE, PEOPLE};
+use crate::confirmed::Confirmed;
 
 /// What a search may look at.
 const BY: [&str; 3] = ["name", "login", "id"];
@@ -181,7 +183,7 @@ async fn reset_password<R>(operator: &OperatorPerson<R>, channel_id: &ChannelId)
 /// `POST /operator/people/{channelId}/role`: the person's operator role.
 pub(super) async fn set_role(
     PathId(id): PathId,
-    PostedByOperator { operator, fields }: PostedByOperator<role::Admin>,
+    Confirmed(PostedByOperator { operator, fields }): Confirmed<PostedByOperator<role::Admin>>,
 ) -> PageAnswer {
     let (channel_id, service) = (channel_id(&id)?, operator.service());
     match (fields.text("role"), OperatorRole::from_name(fields.text("role"))) {
@@ -189,6 +191,9 @@ pub(super) async fn set_role(
         (_, Some(role)) => service.put_operator_role(&channel_id, role).await?,
         _ => return Err(unknown_action().into()),
     }
+    let (visitor, person) = (operator.visitor(), &operator.person.channel_id);
+    let (kind, lang) = (MailKind::OperatorRoleChanged, visitor.lang());
+    visitor.web().service().notify(person, kind, lang.into()).await?;
     let location = format!("{PEOPLE}/{channel_id}");
     Ok(operator.visitor().redirect(&location, Some(Flash::Done)))
 }

@@ -18,7 +18,8 @@ use web::{
     Failure, FormFields, FormTarget, Person, PostedBy, Visitor, Web, charge_studio_form, charge_studio_page,
 };
 
-use crate::studio::at::AtPlace;
+use crate::confirmed::OfPerson;
+use crate::studio::at::{self, AtPlace};
 use crate::studio::frame::StudioPlace;
 
 /// The address of the own studio.
@@ -156,5 +157,20 @@ impl<P> fmt::Debug for StudioAt<P> {
 impl<P> fmt::Debug for PostedAt<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("PostedAt").field(&self.desk).finish()
+    }
+}
+
+/// The stream key is only on the desk of its own streamer.
+impl OfPerson for PostedAt<at::StreamKey> {
+    fn visitor(&self) -> &Visitor {
+        &self.desk.visitor
+    }
+
+    fn channel(&self) -> &ChannelId {
+        &self.desk.channel_id
+    }
+
+    fn fields(&self) -> &FormFields {
+        &self.fields
     }
 }

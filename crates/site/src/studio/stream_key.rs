@@ -1,9 +1,11 @@
 //! `/studio/stream-key`: shows the key of the broadcasting program when it is asked for, and replaces it.
 
 use askama::Template;
+use domain::mail::MailKind;
 use web::pages::{Area, Flash, Lang, Shell, filters};
 use web::{FormTarget, PageAnswer};
 
+use crate::confirmed::Confirmed;
 use crate::studio::at;
 use crate::studio::desk::{Desk, PostedAt, StudioAt};
 use crate::studio::frame::StudioPlace;
@@ -50,14 +52,22 @@ pub(crate) async fn show(StudioAt { desk, .. }: StudioAt<at::StreamKey>) -> Page
 }
 
 /// `POST /studio/stream-key`: shows the key on this one page.
-pub(crate) async fn reveal(PostedAt { desk, .. }: PostedAt<at::StreamKey>) -> PageAnswer {
-    let key = desk.visitor.web().service().stream_key(&desk.channel_id).await?;
+pub(crate) async fn reveal(
+    Confirmed(PostedAt { desk, .. }): Confirmed<PostedAt<at::StreamKey>>,
+) -> PageAnswer {
+    let (service, lang) = (desk.visitor.web().service(), desk.visitor.lang());
+    let key = service.stream_key(&desk.channel_id).await?;
+    service.notify(&desk.channel_id, MailKind::StreamKeyShown, lang.into()).await?;
     desk.visitor.page(&page(&desk, Some(key.expose().to_owned())))
 }
 
 /// `POST /studio/stream-key/replace`: makes a new key. The old one is invalid at once.
-pub(crate) async fn replace(PostedAt { desk, .. }: PostedAt<at::StreamKey>) -> PageAnswer {
-    desk.visitor.web().service().reissue_stream_key(&desk.channel_id, None).await?;
+pub(crate) async fn replace(
+    Confirmed(PostedAt { desk, .. }): Confirmed<PostedAt<at::StreamKey>>,
+) -> PageAnswer {
+    let (service, lang) = (desk.visitor.web().service(), desk.visitor.lang());
+    service.reissue_stream_key(&desk.channel_id, None).await?;
+    service.notify(&desk.channel_id, MailKind::StreamKeyReplaced, lang.into()).await?;
     Ok(desk.redirect(STREAM_KEY, Some(Flash::StreamKeyReplaced)))
 }
 

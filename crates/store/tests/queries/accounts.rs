@@ -35,6 +35,17 @@ async fn accounts_are_found_by_channel_login_and_address() {
         tx.bar_channel(&channel("a"), at(5)).await?;
         assert_eq!(found(tx, 5).await?, [channel("b")]);
         assert!(tx.contact_by_login("login-a").await?.is_none());
+        tx.unbar_channel(&channel("a")).await?;
+        // The one for whom the address is proven comes first. Another address is unproven.
+        assert!(!tx.verify_email(&channel("b"), "other@y.zz", at(7)).await?);
+        assert!(tx.verify_email(&channel("b"), "x@y.zz", at(7)).await?);
+        assert!(tx.verify_email(&channel("b"), "x@y.zz", at(9)).await?);
+        assert_eq!(found(tx, 5).await?, [channel("b"), channel("a")]);
+        for (address, verified) in [("x@y.zz", Some(at(7))), ("z@y.zz", None)] {
+            assert!(tx.put_email(&channel("b"), Some(&email(address))).await?);
+            assert_eq!(tx.account(&channel("b")).await?.unwrap().email_verified_at, verified);
+        }
+        tx.bar_channel(&channel("a"), at(5)).await?;
         assert!(tx.put_email(&channel("b"), None).await?);
         assert!(!tx.put_email(&channel("missing"), None).await?);
         assert!(found(tx, 5).await?.is_empty());
@@ -69,7 +80,7 @@ async fn a_link_works_once_until_it_expires() {
     in_seeded(async move |tx: &mut Tx| {
         people(tx).await?;
         for (token, expires_at) in [("one", 10), ("two", 20)] {
-            tx.insert_password_reset(&hash(token), &channel("a"), at(expires_at)).await?;
+            tx.insert_password_reset(&hash(token), &channel("a"), Some("x@y.zz"), at(expires_at)).await?;
             tx.insert_pending_sign_in(&hash(token), &channel("a"), at(expires_at)).await?;
         }
         assert_eq!(tx.password_resets(&channel("a"), at(9)).await?, 2);
@@ -77,7 +88,10 @@ async fn a_link_works_once_until_it_expires() {
         assert_eq!(tx.password_reset(&hash("one"), at(9)).await?, Some(channel("a")));
         assert_eq!(tx.password_reset(&hash("one"), at(10)).await?, None);
         assert_eq!(tx.take_password_reset(&hash("one"), at(10)).await?, None);
-        assert_eq!(tx.take_password_reset(&hash("one"), at(9)).await?, Some(channel("a")));
+        assert_eq!(
+            tx.take_password_reset(&hash("one"), at(9)).await?,
+            Some((channel("a"), Some("x@y.zz".to_owned())))
+        );
         assert_eq!(tx.take_password_reset(&hash("one"), at(9)).await?, None);
         assert_eq!(tx.delete_password_resets(&channel("a")).await?, 1);
         assert_eq!(tx.pending_sign_in(&hash("one"), at(9)).await?, Some(channel("a")));
@@ -150,6 +164,20 @@ async fn a_message_is_leased_to_one_node_and_goes_with_its_account() {
         assert!(tx.delete_mail(&id("one"), 2).await?);
         tx.execute("DELETE FROM people", &[]).await?;
         assert!(tx.mails_due(at(100), 5).await?.is_empty());
+        Ok(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_are_counted_up_to_a_limit_that_begins_again() {
+    in_seeded(async move |tx: &mut Tx| {
+        for (now, allowed) in
+            [(10, true), (11, true), (12, false), (109, false), (110, true), (111, true), (112, false)]
+        {
+            assert_eq!(tx.count_mail("of a", at(now), at(now - 100), 2).await?, allowed, "{now}");
+        }
+        assert!(tx.count_mail("of b", at(112), at(12), 2).await?);
         Ok(())
     })
     .await;

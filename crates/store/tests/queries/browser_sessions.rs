@@ -84,3 +84,23 @@ async fn one_of_many_concurrent_uses_is_recorded_and_one_of_many_endings_ends() 
     })
     .await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_browser_is_confirmed_by_its_sign_in_or_later() {
+    in_seeded(async move |tx: &mut Tx| {
+        let (one, a, b) = (hash("one"), channel("a"), channel("b"));
+        tx.insert_browser_session(&one, &a, at(1_000)).await?;
+        let is = async |tx: &mut Tx, channel, since, ends_after, now| {
+            tx.is_browser_confirmed(&one, channel, (at(since), at(ends_after)), at(now)).await
+        };
+        assert!(is(tx, &a, 50, 999, 60).await?, "it has just signed in");
+        assert!(!is(tx, &a, 50, 1_000, 60).await?);
+        assert!(!tx.confirm_browser(&one, &b, at(55)).await?);
+        assert!(!tx.confirm_browser(&one, &a, at(1_000)).await?, "the sign-in has ended");
+        assert!(tx.confirm_browser(&one, &a, at(55)).await?);
+        assert!(is(tx, &a, 54, 1_000, 60).await? && !is(tx, &a, 55, 1_000, 60).await?);
+        assert!(!is(tx, &b, 54, 999, 60).await? && !is(tx, &a, 54, 999, 1_000).await?);
+        Ok(())
+    })
+    .await;
+}

@@ -42,7 +42,7 @@ async fn put(tx: &mut Tx, kind: DueKind, n: i64, ms: i64) -> Result<[Option<Stri
             ids("a", None)
         }
         DueKind::PasswordResetExpired => {
-            tx.insert_password_reset(hash, channel_id, expires_at).await?;
+            tx.insert_password_reset(hash, channel_id, None, expires_at).await?;
             ids("a", None)
         }
         DueKind::ApplicationSecretExpired => {

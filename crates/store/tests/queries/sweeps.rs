@@ -44,7 +44,7 @@ async fn insert(tx: &mut Tx, sweep: Sweep, n: i64, ms: i64) -> Result<(), StoreE
         Sweep::BrowserSessions => tx.insert_browser_session(hash, channel_id, expires_at).await,
         Sweep::PasswordResets => {
             person(tx).await?;
-            tx.insert_password_reset(hash, channel_id, expires_at).await
+            tx.insert_password_reset(hash, channel_id, None, expires_at).await
         }
         Sweep::PendingSignIns => {
             person(tx).await?;
@@ -58,6 +58,7 @@ async fn insert(tx: &mut Tx, sweep: Sweep, n: i64, ms: i64) -> Result<(), StoreE
             let id = DeliveryId::stored(n.to_string());
             tx.insert_mail(&id, None, "sealed", at(1), expires_at).await
         }
+        Sweep::MailCounts => tx.count_mail(&n.to_string(), expires_at, at(-1), 1).await.map(drop),
         Sweep::AuditLog => {
             let insert = "
                 INSERT INTO audit_log VALUES ($1, $2, 'person', 'a', '', 'key.add', 'channel', 'a', '{}', '')";
@@ -216,6 +217,7 @@ const fn count(sweep: Sweep) -> &'static str {
         Sweep::PendingSignIns => "SELECT COUNT(*) FROM pending_sign_ins",
         Sweep::UpstreamFlows => "SELECT COUNT(*) FROM upstream_flows",
         Sweep::Mails => "SELECT COUNT(*) FROM mail_outbox",
+        Sweep::MailCounts => "SELECT COUNT(*) FROM mail_counts",
         Sweep::AuditLog => "SELECT COUNT(*) FROM audit_log",
         Sweep::ApplicationUsage => "SELECT COUNT(*) FROM application_usage",
         Sweep::Sessions => "SELECT COUNT(*) FROM sessions",

@@ -70,6 +70,11 @@ impl Pairs {
         self.0.iter().any(|(key, _)| key == name || *key == bracketed).then(|| self.list(name, max))
     }
 
+    /// All pairs, in their order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(key, value)| (key.as_str(), value.as_str()))
+    }
+
     /// The values of a parameter.
     pub fn all(&self, name: &str) -> impl Iterator<Item = &str> {
         self.0.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())

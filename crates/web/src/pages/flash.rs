@@ -11,6 +11,8 @@ pub enum Flash {
     PasswordChanged,
     /// The e-mail address was changed.
     EmailChanged,
+    /// A link that proves the e-mail address was sent, or one was sent not long ago.
+    EmailProofSent,
     /// The second step of the sign-in is off.
     TwoFactorOff,
     /// The account was deleted.
@@ -77,10 +79,11 @@ pub enum Flash {
 
 impl Flash {
     /// Every notice.
-    pub const ALL: [Self; 34] = [
+    pub const ALL: [Self; 35] = [
         Self::SignedOut,
         Self::PasswordChanged,
         Self::EmailChanged,
+        Self::EmailProofSent,
         Self::TwoFactorOff,
         Self::AccountDeleted,
         Self::Withdrawn,
@@ -120,6 +123,7 @@ impl Flash {
             Self::SignedOut => "signed-out",
             Self::PasswordChanged => "password-changed",
             Self::EmailChanged => "email-changed",
+            Self::EmailProofSent => "email-proof-sent",
             Self::TwoFactorOff => "two-factor-off",
             Self::AccountDeleted => "account-deleted",
             Self::Withdrawn => "withdrawn",
@@ -165,6 +169,10 @@ impl Flash {
             Self::SignedOut => lang.pick("로그아웃했습니다.", "You are signed out."),
             Self::PasswordChanged => lang.pick("비밀번호를 바꿨습니다.", "Your password is changed."),
             Self::EmailChanged => lang.pick("이메일을 바꿨습니다.", "Your e-mail address is changed."),
+            Self::EmailProofSent => lang.pick(
+                "주소로 확인 링크를 보냈습니다. 오지 않으면 한 시간 뒤에 다시 요청해 주세요.",
+                "A link is on its way to the address. If none arrives, ask again in an hour.",
+            ),
             Self::TwoFactorOff => lang.pick("2단계 인증을 껐습니다.", "The second step is off."),
             Self::AccountDeleted => lang.pick("계정을 삭제했습니다.", "Your account is deleted."),
             Self::Done => lang.pick("처리했습니다.", "Done."),

@@ -5,6 +5,7 @@ mod application_offers;
 mod attacks;
 mod brand;
 mod browser_sessions;
+mod confirmations;
 mod connected_apps;
 mod developer_connection;
 mod developer_find;

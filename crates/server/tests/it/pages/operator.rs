@@ -320,7 +320,7 @@ async fn accounts_of_a_higher_role_cannot_be_changed() {
 async fn leaked_credentials_are_ended_on_the_page_of_their_application() {
     both(Setup { system_clock: true, ..Setup::default() }, |world| async move {
         let Fixture { app, tokens, secret_id, .. } = Fixture::set_up(&world).await;
-        let owned = json!({ "name": "주인 있는 봇", "redirectUris": [app.redirect_uri], "scopes": ["chat-read"],
+        let owned = json!({ "name": "주인 있는 봇", "redirectUris": [app.redirect_uri], "scopes": [],
             "ownerChannelId": "haneul" });
         let mut browser = operator(&world, "write").await;
         let path = "/operator/applications/bot";
@@ -344,7 +344,7 @@ async fn leaked_credentials_are_ended_on_the_page_of_their_application() {
         assert_eq!(browser.submit(&act(&one, "revoke")).await.location(), path);
         world.channels(&app, "channelIds=haneul").await.assert_refused(401, "INVALID_CLIENT");
         assert_eq!(get(&mut browser, &format!("{path}/secrets/{secret_id}")).await.status, 404);
-        world.operator(Request::put("/platform/v1/applications/bot").json(&owned)).await;
+        world.operator(Request::put("/platform/v1/applications/bot").json(&owned)).await.content();
         let page = browser.open(path).await;
         assert!(page.response.text().contains("href=\"/operator/people/haneul\""), "the owner");
         browser.submit(&act(&page, "revoke-secrets")).await.location();

@@ -467,3 +467,83 @@ async fn of_many_first_sign_ins_of_a_person_all_get_one_account() {
     })
     .await;
 }
+
+/// A stolen sign-in cannot link a provider of the thief. After a reset the person sees what is linked.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_late_link_asks_for_the_password_and_a_reset_shows_what_is_linked() {
+    let (providers, setup) = Providers::start("").await;
+    both(setup, move |world| {
+        let providers = providers.clone();
+        async move {
+            providers.be_at(&world);
+            providers.sky.set_claims(json!({ "sub": "1", "name": "누리" }));
+            let mut browser = register(&world, "haneul").await;
+            world.advance(Duration::from_mins(11));
+            providers.be_at(&world);
+            let stolen = press(&mut browser.clone(), "/account/upstream/sky/link").await;
+            assert_eq!(stolen.response.status, 403);
+            let confirm = stolen.form("confirmPassword").fill("confirmPassword", PASSWORD);
+            let page = browser.submit(&confirm).await;
+            let callback = local(&world, &providers.sky.sign_in(&leads_to(&page)));
+            assert_eq!(browser.open(&callback).await.location(), "/account");
+            let found = world.operator(Request::get("/platform/v1/channels?login=haneul")).await.content();
+            let channel = found["data"][0]["channelId"].as_str().expect("an id").to_owned();
+            let reset = Request::post(format!("/platform/v1/channels/{channel}/password-reset"));
+            let link = world.operator(reset).await.content()["link"].as_str().expect("a link").to_owned();
+            let mut owner = world.browser();
+            let form = owner.open(&local(&world, &link)).await.form("newPassword");
+            let done = owner.submit(&form.fill("newPassword", "regenbogenhaut")).await;
+            assert_eq!(done.location(), "/sign-in?next=/account/after-reset");
+            let form = owner.open(done.location()).await.form("login");
+            let form = form.fill("login", "haneul").fill("password", "regenbogenhaut");
+            assert_eq!(owner.submit(&form).await.location(), "/account/after-reset");
+            let page = owner.open("/account/after-reset").await;
+            assert_guarded(&page);
+            let unlink =
+                page.forms.iter().find(|form| form.action.ends_with("/sky/unlink")).expect("a button");
+            assert_eq!(owner.submit(unlink).await.location(), "/account");
+            let mut thief = world.browser();
+            sign_in(&world, &mut thief, &providers.sky).await;
+            assert!(!thief.open("/account").await.response.text().contains("<bdi>haneul</bdi>"));
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_password_the_proof_comes_from_the_provider_and_the_form_goes_on() {
+    let (providers, setup) = Providers::start("").await;
+    both(Setup { passwords: false, ..setup }, move |world| {
+        let providers = providers.clone();
+        async move {
+            providers.be_at(&world);
+            providers.sky.set_claims(json!({ "sub": "9", "name": "새벽" }));
+            let mut browser = world.browser();
+            sign_in(&world, &mut browser, &providers.sky).await.location();
+            world.advance(Duration::from_mins(11));
+            providers.be_at(&world);
+            let page = browser.open("/studio/stream-key").await;
+            let reveal = page.forms.iter().find(|form| form.action == "/studio/stream-key").expect("a form");
+            let asked = browser.submit(reveal).await;
+            assert_eq!(asked.response.status, 403);
+            assert_guarded(&asked);
+            let leave = asked.form("confirmAction");
+            assert_eq!(leave.action, "/account/confirm/sky");
+            // Another person of the provider proves nothing.
+            let to_thief = browser.submit(&leave).await;
+            providers.sky.set_claims(json!({ "sub": "10", "name": "도둑" }));
+            let wrong = browser.open(&local(&world, &providers.sky.sign_in(&leads_to(&to_thief)))).await;
+            assert_eq!(wrong.response.status, 409);
+            assert_eq!(browser.submit(reveal).await.response.status, 403);
+            providers.sky.set_claims(json!({ "sub": "9", "name": "새벽" }));
+            let to_owner = browser.submit(&leave).await;
+            let back = browser.open(&local(&world, &providers.sky.sign_in(&leads_to(&to_owner)))).await;
+            assert_guarded(&back);
+            let go_on = back.forms.iter().find(|form| form.action == "/studio/stream-key").expect("the form");
+            let shown = browser.submit(go_on).await;
+            assert_eq!(shown.response.status, 200, "{}", shown.response.text());
+            assert!(shown.response.text().contains("숨기기"));
+        }
+    })
+    .await;
+}

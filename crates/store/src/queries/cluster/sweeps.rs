@@ -64,6 +64,7 @@ const PASSWORD_RESETS: &str = sweep_sql!("password_resets", "token_hash", "expir
 const PENDING_SIGN_INS: &str = sweep_sql!("pending_sign_ins", "token_hash", "expires_at");
 const UPSTREAM_FLOWS: &str = sweep_sql!("upstream_flows", "state_hash", "expires_at");
 const MAILS: &str = sweep_sql!("mail_outbox", "mail_id", "expires_at");
+const MAIL_COUNTS: &str = sweep_sql!("mail_counts", "subject", "began_at");
 const AUDIT_LOG: &str = sweep_sql!("audit_log", "entry_id", "created_at");
 const APPLICATION_USAGE: &str = "
     DELETE FROM application_usage WHERE day <= $1 AND (client_id, day, kind) IN (
@@ -141,6 +142,8 @@ pub enum Sweep {
     UpstreamFlows,
     /// Messages to the mail hook, by their expiry.
     Mails,
+    /// Counts of messages, by their beginning.
+    MailCounts,
     /// Entries of the audit log, by their time.
     AuditLog,
     /// Requests of applications, by their day.
@@ -181,7 +184,7 @@ pub enum Sweep {
 
 impl Sweep {
     /// All of them.
-    pub const ALL: [Self; 28] = [
+    pub const ALL: [Self; 29] = [
         Self::Codes,
         Self::AccessTokens,
         Self::RefreshTokens,
@@ -192,6 +195,7 @@ impl Sweep {
         Self::PendingSignIns,
         Self::UpstreamFlows,
         Self::Mails,
+        Self::MailCounts,
         Self::AuditLog,
         Self::ApplicationUsage,
         Self::Sessions,
@@ -224,6 +228,7 @@ impl Sweep {
             Self::PendingSignIns => PENDING_SIGN_INS,
             Self::UpstreamFlows => UPSTREAM_FLOWS,
             Self::Mails => MAILS,
+            Self::MailCounts => MAIL_COUNTS,
             Self::AuditLog => AUDIT_LOG,
             Self::ApplicationUsage => APPLICATION_USAGE,
             Self::Sessions => SESSIONS,

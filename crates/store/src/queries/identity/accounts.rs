@@ -27,7 +27,8 @@ const BY_EMAIL: &str = sql!(
     "SELECT ",
     Contact::COLUMNS,
     " FROM people p JOIN channels c ON c.channel_id = p.channel_id
-    WHERE p.email = $1 AND c.barred_at IS NULL ORDER BY p.channel_id LIMIT $2"
+    WHERE p.email = $1 AND c.barred_at IS NULL
+    ORDER BY CASE WHEN p.email_verified_at IS NULL THEN 1 ELSE 0 END, c.created_at, p.channel_id LIMIT $2"
 );
 
 const INSERT_PERSON: &str = "
@@ -35,7 +36,13 @@ const INSERT_PERSON: &str = "
 
 const SET_PASSWORD: &str = "UPDATE people SET password_hash = $2 WHERE channel_id = $1";
 
-const PUT_EMAIL: &str = "UPDATE people SET email = $2 WHERE channel_id = $1";
+/// Another address is unproven.
+const PUT_EMAIL: &str = "
+    UPDATE people SET email_verified_at = CASE WHEN email = $2 THEN email_verified_at END, email = $2
+    WHERE channel_id = $1";
+
+const VERIFY_EMAIL: &str = "
+    UPDATE people SET email_verified_at = COALESCE(email_verified_at, $3) WHERE channel_id = $1 AND email = $2";
 
 const DELETE_OTHER_BROWSER_SESSIONS: &str =
     "DELETE FROM browser_sessions WHERE channel_id = $1 AND token_hash <> $2";
@@ -51,6 +58,8 @@ pub struct Account {
     pub login: String,
     /// The e-mail address.
     pub email: Option<String>,
+    /// Since when the address is proven.
+    pub email_verified_at: Option<Timestamp>,
     /// Argon2id, in PHC form.
     pub password_hash: String,
     /// Since when the sign-in has a second step.
@@ -68,6 +77,7 @@ columns!(Account {
     channel_name: "c.channel_name",
     login: "p.login",
     email: "p.email",
+    email_verified_at: "p.email_verified_at",
     password_hash: "p.password_hash",
     two_factor_since: "t.confirmed_at",
 });
@@ -79,8 +89,12 @@ pub struct Contact {
     pub channel_id: ChannelId,
     /// Its name.
     pub channel_name: String,
+    /// The login.
+    pub login: String,
     /// The e-mail address.
     pub email: Option<String>,
+    /// Since when the address is proven.
+    pub email_verified_at: Option<Timestamp>,
 }
 
 impl std::fmt::Debug for Contact {
@@ -89,7 +103,13 @@ impl std::fmt::Debug for Contact {
     }
 }
 
-columns!(Contact { channel_id: "p.channel_id", channel_name: "c.channel_name", email: "p.email" });
+columns!(Contact {
+    channel_id: "p.channel_id",
+    channel_name: "c.channel_name",
+    login: "p.login",
+    email: "p.email",
+    email_verified_at: "p.email_verified_at",
+});
 
 impl Tx {
     /// The account of a channel's person.
@@ -102,7 +122,7 @@ impl Tx {
         self.fetch_optional(BY_LOGIN, params![login]).await
     }
 
-    /// The first `limit` people with that address, without barred ones.
+    /// The first `limit` people with that address, without barred ones: first those for whom it is proven.
     pub async fn contacts_by_email(&mut self, email: &Email, limit: i64) -> Result<Vec<Contact>, StoreError> {
         self.fetch_all(BY_EMAIL, params![email.as_str(), limit]).await
     }
@@ -132,6 +152,16 @@ impl Tx {
         email: Option<&Email>,
     ) -> Result<bool, StoreError> {
         Ok(self.execute(PUT_EMAIL, params![channel, email.map(Email::as_str)]).await? > 0)
+    }
+
+    /// Records that this address of a person is proven: `false` if the person has another one.
+    pub async fn verify_email(
+        &mut self,
+        channel: &ChannelId,
+        email: &str,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        Ok(self.execute(VERIFY_EMAIL, params![channel, email, now]).await? > 0)
     }
 
     /// Signs every browser of a person out but this one. Gives their number.

@@ -31,6 +31,14 @@ const RECORD_USE: &str = "
     UPDATE browser_sessions SET last_used_at = $2, user_agent = $3, address = $4
     WHERE token_hash = $1 AND last_used_at <= $5";
 
+const CONFIRM: &str = "
+    UPDATE browser_sessions SET confirmed_at = $3 WHERE token_hash = $1 AND channel_id = $2 AND expires_at > $3";
+
+/// A sign-in ends a fixed time after it began, so `$4` tells its age.
+const IS_CONFIRMED: &str = "
+    SELECT 1 FROM browser_sessions
+    WHERE token_hash = $1 AND channel_id = $2 AND (confirmed_at > $3 OR expires_at > $4) AND expires_at > $5";
+
 const LIST: &str = sql!(
     "SELECT ",
     BrowserSession::COLUMNS,
@@ -102,6 +110,30 @@ impl Tx {
         let session_id = BrowserSessionId::of(token);
         self.execute(INSERT, params![token, channel, expires_at, &session_id]).await?;
         Ok(())
+    }
+
+    /// Records that the person at a browser proved to own the account: `false` if the person is not signed in
+    /// there.
+    pub async fn confirm_browser(
+        &mut self,
+        token: &SecretHash,
+        channel: &ChannelId,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        Ok(self.execute(CONFIRM, params![token, channel, now]).await? > 0)
+    }
+
+    /// Whether the person at a browser that is signed in at `now` proved after `since` to own the account, or
+    /// signed in there. A sign-in that began then ends after `ends_after`.
+    pub async fn is_browser_confirmed(
+        &mut self,
+        token: &SecretHash,
+        channel: &ChannelId,
+        (since, ends_after): (Timestamp, Timestamp),
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let values = params![token, channel, since, ends_after, now];
+        Ok(self.query_opt(IS_CONFIRMED, values).await?.is_some())
     }
 
     /// Records a use at `now`, unless one later than `recorded_before` is recorded.

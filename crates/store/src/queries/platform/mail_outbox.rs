@@ -23,6 +23,14 @@ const RETRY: &str = "UPDATE mail_outbox SET due_at = $3 WHERE mail_id = $1 AND a
 
 const DELETE: &str = "DELETE FROM mail_outbox WHERE mail_id = $1 AND attempts = $2";
 
+/// Of concurrent messages those are counted that the limit allows.
+const COUNT: &str = "
+    INSERT INTO mail_counts (subject, began_at, sent) VALUES ($1, $2, 1)
+    ON CONFLICT (subject) DO UPDATE SET
+        sent = CASE WHEN mail_counts.began_at <= $3 THEN 1 ELSE mail_counts.sent + 1 END,
+        began_at = CASE WHEN mail_counts.began_at <= $3 THEN excluded.began_at ELSE mail_counts.began_at END
+    WHERE mail_counts.began_at <= $3 OR mail_counts.sent < $4";
+
 /// A message that a node may send until the lease ends.
 #[derive(Clone, Debug)]
 pub struct LeasedMail {
@@ -50,6 +58,18 @@ impl Tx {
     ) -> Result<(), StoreError> {
         self.execute(INSERT, params![id, channel, sealed, now, expires_at]).await?;
         Ok(())
+    }
+
+    /// Counts a message of a subject, an address or an account: `false` when there were `max` since the count
+    /// began. One that began at `over_since` or before begins again.
+    pub async fn count_mail(
+        &mut self,
+        subject: &str,
+        now: Timestamp,
+        over_since: Timestamp,
+        max: i64,
+    ) -> Result<bool, StoreError> {
+        Ok(self.execute(COUNT, params![subject, now, over_since, max]).await? > 0)
     }
 
     /// The first `limit` messages that are due.

@@ -1,0 +1,97 @@
+//! What a stolen sign-in must not do asks for a fresh proof, and keeps what was typed.
+
+use std::time::Duration;
+
+use serde_json::json;
+use testkit::{Browser, Form, Page, Request, Setup, World, both};
+
+use super::developers::{address, form, register, with};
+use super::{assert_guarded, signed_in};
+
+/// The form of the page that asks for the proof.
+#[track_caller]
+fn asked(page: &Page, action: &str) -> Form {
+    assert_eq!(page.response.status, 403, "{action}: {}", page.response.text());
+    assert_guarded(page);
+    let form = page.form("confirmPassword");
+    assert_eq!(form.action, action);
+    form
+}
+
+/// The person `gaon`, an administrator with an application, eleven minutes after the sign-in.
+async fn late(world: &World) -> (Browser, testkit::Person, testkit::Application) {
+    let person = world.person("gaon").name("가온").create().await;
+    let role = Request::put("/platform/v1/channels/gaon/operator-role").json(&json!({ "role": "admin" }));
+    world.operator(role).await.content();
+    let mut browser = signed_in(world, &person).await;
+    let app = register(&mut browser, "봇", "").await;
+    world.advance(Duration::from_mins(11));
+    (browser, person, app)
+}
+
+/// Each act, with the page of its form and a part of what is done.
+#[tokio::test(flavor = "multi_thread")]
+async fn each_act_that_outlives_a_stolen_sign_in_asks_for_a_proof() {
+    both(Setup::default(), |world| async move {
+        let (mut browser, person, app) = late(&world).await;
+        world.person("byeol").create().await;
+        let secrets = address(&app, "/secrets");
+        let acts = [
+            (secrets.clone(), secrets, "made-secret"),
+            ("/studio/stream-key".to_owned(), "/studio/stream-key".to_owned(), "value="),
+            ("/studio/stream-key".to_owned(), "/studio/stream-key/replace".to_owned(), ""),
+            ("/operator/keys".to_owned(), "/operator/keys".to_owned(), "id=\"once\""),
+            ("/operator/people/byeol".to_owned(), "/operator/people/byeol/role".to_owned(), ""),
+        ];
+        for (page, action, done) in acts {
+            let opened = browser.open(&page).await;
+            let mut act = form(&opened, &action);
+            if action == "/operator/keys" {
+                act = act.fill("name", "수집기 <b>").fill("role", "read");
+            }
+            if action.ends_with("/role") {
+                act = act.fill("role", "read");
+            }
+            let confirm = asked(&browser.submit(&act).await, &action);
+            let wrong = browser.submit(&confirm.clone().fill("confirmPassword", "wrong")).await;
+            assert_eq!(wrong.response.status, 422, "{action}");
+            assert!(wrong.response.text().contains("현재 비밀번호와 다릅니다"), "{action}");
+            let again = wrong.form("confirmPassword");
+            let went_on = browser.submit(&again.fill("confirmPassword", &person.password)).await;
+            assert!(matches!(went_on.response.status, 200 | 303), "{action}: {}", went_on.response.text());
+            assert!(went_on.response.text().contains(done), "{action}: {}", went_on.response.text());
+            // The next act of this browser within ten minutes is not asked again.
+            let next = browser.open("/studio/stream-key").await;
+            assert_eq!(browser.submit(&form(&next, "/studio/stream-key")).await.response.status, 200);
+            world.advance(Duration::from_mins(10));
+        }
+        let keys = world.operator(Request::get("/platform/v1/keys")).await.content();
+        assert_eq!(keys["data"][0]["name"], "수집기 <b>", "what was typed is kept");
+        let listed = world.operator(Request::get("/platform/v1/operators")).await.content();
+        assert_eq!(listed["data"].as_array().map(Vec::len), Some(2));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_proof_cannot_be_guessed_and_is_of_its_person() {
+    both(Setup { quotas: true, ..Setup::default() }, |world| async move {
+        let (mut browser, person, app) = late(&world).await;
+        let secrets = address(&app, "/secrets");
+        let act = form(&browser.open(&secrets).await, &secrets);
+        let confirm = asked(&browser.submit(&act).await, &secrets);
+        let mut statuses = Vec::new();
+        for _ in 0..12 {
+            let wrong = browser.submit(&confirm.clone().fill("confirmPassword", "wrong")).await;
+            statuses.push(wrong.response.status);
+        }
+        assert_eq!((statuses[0], statuses[11]), (422, 429), "{statuses:?}");
+        let right = confirm.clone().fill("confirmPassword", &person.password);
+        assert_eq!(browser.submit(&right).await.response.status, 429);
+        let stranger = world.person("stranger").create().await;
+        let mut strangers = signed_in(&world, &stranger).await;
+        let foreign = with(confirm, "confirmPassword", &stranger.password);
+        assert_eq!(strangers.submit(&foreign).await.response.status, 400);
+    })
+    .await;
+}
