@@ -46,6 +46,7 @@ pub use folder::{Backup, find, list};
 pub use inspect::{Finding, inspect, living_nodes};
 pub use manifest::{Manifest, TableEntry};
 pub use moving::{Move, Moved, move_store};
+pub use new_file::interrupted_restore;
 pub use report::{OnReport, Phase};
 pub use restore::{Restored, restore};
 pub use s3::{S3_SCHEME, S3Access, S3Place};

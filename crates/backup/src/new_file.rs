@@ -9,6 +9,30 @@ use crate::{BackupError, files};
 /// The end of the name of the lock file.
 const LOCK: &str = ".restoring";
 
+/// What a restore or a move into a folder has left beside the place of the data file, as a sentence that says
+/// what to do; `None` if there is nothing.
+pub fn interrupted_restore(path: &Path) -> Option<String> {
+    let left = [files::partial_of(path), files::with_suffix(path, LOCK)];
+    let left: Vec<String> =
+        left.iter().filter(|file| file.exists()).map(|file| file.display().to_string()).collect();
+    if left.is_empty() {
+        return None;
+    }
+    let (folder, left) = (path.parent().unwrap_or(path).display(), left.join(" and "));
+    let happened =
+        format!("a restore or a move into {folder} runs, or was interrupted, and has left {left}.");
+    Some(if path.exists() {
+        let path = path.display();
+        format!(
+            "{happened} To serve {path} as it is, delete {left}. To complete the restore, move {path} away and call it again"
+        )
+    } else {
+        format!(
+            "{happened} To complete it, call it again. To begin with an empty store instead, delete {left}"
+        )
+    })
+}
+
 /// A data file that is being built under a temporary name. Dropping the value deletes what is not complete.
 pub(crate) struct NewDataFile {
     path: PathBuf,

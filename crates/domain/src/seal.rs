@@ -8,6 +8,7 @@ use chacha20poly1305::{Key, XChaCha20Poly1305, XNonce};
 use hmac::{Hmac, Mac};
 use sha2::{Digest, Sha256};
 
+use crate::StoreId;
 use crate::cursor::CursorKey;
 
 /// Length of the nonce at the beginning of a sealed text, in bytes.
@@ -21,6 +22,17 @@ pub struct ServiceKey {
     key: [u8; 32],
     /// Opens only.
     other: Option<[u8; 32]>,
+    /// Whether the next start has it too.
+    is_kept: bool,
+}
+
+/// Which key opens a sealed text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Opener {
+    /// The key of the service.
+    Own,
+    /// The other key.
+    Other,
 }
 
 /// What becomes of a sealed text while the service key is changed.
@@ -37,7 +49,17 @@ pub enum Renewal {
 impl ServiceKey {
     /// A key of 256 bits.
     pub const fn new(key: [u8; 32]) -> Self {
-        Self { key, other: None }
+        Self { key, other: None, is_kept: true }
+    }
+
+    /// A key that ends with the process, because the configuration has none.
+    pub const fn unkept(key: [u8; 32]) -> Self {
+        Self { key, other: None, is_kept: false }
+    }
+
+    /// Whether the next start has the key too.
+    pub fn is_kept(&self) -> bool {
+        self.is_kept
     }
 
     /// Derives the key from a text of the configuration. The text must be hard to guess: its entropy is the
@@ -93,6 +115,36 @@ impl ServiceKey {
             None => Renewal::Lost,
         }
     }
+
+    /// The key that opens a sealed text.
+    pub fn opener(&self, subject: &str, sealed: &str) -> Option<Opener> {
+        let is_own = open_with(&self.key, subject, sealed).is_some();
+        let opened = || self.open(subject, sealed).map(|_| Opener::Other);
+        if is_own { Some(Opener::Own) } else { opened() }
+    }
+
+    /// A value for a store, by which a start with another key is noticed. `by` seals it: the other key where
+    /// there is one and the store's secrets are still sealed with it.
+    pub fn test(&self, store: &StoreId, by: Opener) -> String {
+        let key = match by {
+            Opener::Own => self.key,
+            Opener::Other => self.other.unwrap_or(self.key),
+        };
+        // A key seals one value with this nonce, so nothing has to be drawn.
+        let mut nonce = [0; NONCE_BYTES];
+        nonce.copy_from_slice(&Sha256::digest(test_subject(store))[..NONCE_BYTES]);
+        Self::new(key).seal(&test_subject(store), store.as_str(), nonce)
+    }
+
+    /// The key that has sealed the [`test`](Self::test) of a store; `None` if the secrets of the store are
+    /// sealed with another one.
+    pub fn opens_test(&self, store: &StoreId, test: &str) -> Option<Opener> {
+        self.opener(&test_subject(store), test)
+    }
+}
+
+fn test_subject(store: &StoreId) -> String {
+    format!("service key of the store {store}")
 }
 
 fn open_with(key: &[u8; 32], subject: &str, sealed: &str) -> Option<String> {
@@ -134,6 +186,22 @@ mod tests {
         assert_eq!(ServiceKey::new([2; 32]).open("stream key of a", &sealed), None);
         assert_eq!(key.open("stream key of a", &sealed[1..]), None);
         assert_eq!(key.open("stream key of a", ""), None);
+    }
+
+    #[test]
+    fn the_test_of_a_store_says_which_key_its_secrets_need() {
+        let [a, b, c] = [1, 2, 3].map(|byte| ServiceKey::new([byte; 32]));
+        let [store, other] = ["one", "two"].map(|id| StoreId::stored(id.to_owned()));
+        let (before, after) = (a.clone().beside(&b), b.clone().beside(&a));
+        let test = before.test(&store, Opener::Own);
+        let openers = |test: &str| [&a, &before, &after, &b, &c].map(|key| key.opens_test(&store, test));
+        assert_eq!(openers(&test), [Some(Opener::Own), Some(Opener::Own), Some(Opener::Other), None, None]);
+        assert_eq!(a.opens_test(&other, &test), None, "a test is for one store");
+        let still = after.test(&store, Opener::Other);
+        assert_eq!(openers(&still), openers(&test));
+        let next = after.test(&store, Opener::Own);
+        assert_eq!(openers(&next), [None, Some(Opener::Other), Some(Opener::Own), Some(Opener::Own), None]);
+        assert!(a.is_kept() && after.is_kept() && !ServiceKey::unkept([1; 32]).is_kept());
     }
 
     #[test]

@@ -11,6 +11,7 @@ use service::credentials::WATCH_EVERY;
 use service::event_outbox::{OVERDUE_MAX, SETTLE_EVERY, TAKE_OVER_EVERY};
 use service::housekeeping::{NodeStatus, SWEEP_ROWS_MAX};
 use service::seals::SealedKind;
+use service::service_key::KeyChange;
 use service::{Job, Service};
 use tokio::sync::mpsc;
 
@@ -160,15 +161,34 @@ pub async fn retire_unused_applications(service: Service) {
 /// node with the former configuration seals meanwhile are found in the next round.
 pub async fn renew_seals(service: Service) {
     loop {
-        match renew_all_seals(&service).await {
-            Ok((0, 0)) => tracing::info!("no secret needs the other service key"),
-            Ok((renewed, lost)) => {
-                tracing::info!(renewed, lost, "sealed secrets again; `lost` is those that no key opens");
-            }
-            Err(error) => service.log_failure("failed to seal secrets again", &error),
+        if let Err(error) = renew_until_none_is_left(&service).await {
+            service.log_failure("failed to seal secrets again", &error);
         }
         service.clock().elapse(RENEW_SEALS_EVERY, SWEEP_BACKLOG_PAUSE).await;
     }
+}
+
+/// Looks at all secrets, and once more after some were sealed again: the change of the key ends with a look
+/// that finds none.
+async fn renew_until_none_is_left(service: &Service) -> Result<(), service::Error> {
+    let (mut renewed, mut lost) = renew_all_seals(service).await?;
+    if renewed > 0 {
+        tracing::info!(renewed, lost, "sealed secrets again; `lost` is those that no key opens");
+        (renewed, lost) = renew_all_seals(service).await?;
+    }
+    if renewed > 0 {
+        return Ok(());
+    }
+    match service.finish_key_change().await? {
+        KeyChange::Done => tracing::info!(lost, "no secret needs the other service key"),
+        KeyChange::NotBegun => {
+            tracing::info!(lost, "the other service key has sealed nothing in this store yet");
+        }
+        KeyChange::Elsewhere => {
+            tracing::info!(lost, "another node changes the service key at the same time");
+        }
+    }
+    Ok(())
 }
 
 /// The number of secrets that were sealed again, and of those that no key opens.

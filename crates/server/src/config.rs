@@ -46,6 +46,17 @@ impl StoreSettings {
     }
 }
 
+/// What is known of the store before the start.
+#[derive(Clone, Debug, Default)]
+pub struct ExpectedStore {
+    /// Whether it was made before: then an empty place is refused.
+    pub existing: bool,
+    /// The first start makes this file. A later one finds it, and expects a store.
+    pub marker: Option<PathBuf>,
+    /// Whether the former service key is lost: then the store takes the present one.
+    pub key_lost: bool,
+}
+
 /// The bus between nodes.
 #[derive(Clone, Debug)]
 pub enum BusSettings {
@@ -84,6 +95,8 @@ pub struct Settings {
     pub proxy_protocol: bool,
     /// The store.
     pub store: StoreSettings,
+    /// What is known of the store before the start; only of `serve`.
+    pub expected_store: ExpectedStore,
     /// Deadline of the store for a request.
     pub store_deadline: Duration,
     /// How the log of a SQLite store is archived; only of `serve`.

@@ -19,6 +19,7 @@ pub mod metrics;
 pub mod node;
 mod proxies;
 mod reserved;
+mod store_checks;
 pub mod tls;
 mod unix_socket;
 mod webhooks;

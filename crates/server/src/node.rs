@@ -28,6 +28,7 @@ use crate::listener::{Edges, Phase};
 use crate::mail;
 use crate::metrics::NodeMetrics;
 use crate::proxies::Proxies;
+use crate::store_checks;
 use crate::tls;
 use crate::webhooks::{self, Webhooks};
 
@@ -354,7 +355,10 @@ impl Prepared {
         let session_base = session_base(settings, &base_url, address);
         let service = service(settings, environment, store, bus, node, session_base);
         service.serve_pictures_at(&base_url);
-        check_origin(&service, settings.sandbox).await?;
+        if let Err(refused) = check_store(&service, settings).await {
+            service.close().await;
+            return Err(refused);
+        }
         service.prepare_partitions().await;
         join(&service, alone).await?;
 
@@ -373,6 +377,7 @@ impl Prepared {
         mail::spawn(&mut background, &service, settings, environment.sandbox.as_ref())?;
         let upstreams = Upstreams::new(settings.upstreams.clone())?;
         let prober = webhooks::prober(&service)?;
+        settings.expected_store.mark()?;
         // Last, so that a node that cannot start begins nothing.
         let archiver = settings.archive.as_ref().zip(log);
         let archiver = archiver.map(|(archive, log)| archive.start(log, &service, &environment.entropy));
@@ -406,24 +411,17 @@ async fn join(service: &Service, alone: bool) -> Result<(), String> {
     Ok(())
 }
 
-/// Refuses a store that another command created: `dev` refuses that of `serve`, and the reverse.
-async fn check_origin(service: &Service, sandbox: bool) -> Result<(), String> {
-    let (command, other) = if sandbox { ("dev", "serve") } else { ("serve", "dev") };
-    let made_by = service.claim_store(command).await.map_err(|error| format!("the store failed: {error}"))?;
-    if made_by == command {
-        return Ok(());
-    }
-    service.close().await;
-    Err(format!(
-        "the store was made by `stagedoor {other}`: give `stagedoor {command}` another folder (--data) or database \
-         (--database-url)"
-    ))
+/// Refuses a store of another command, and one whose secrets another service key has sealed.
+async fn check_store(service: &Service, settings: &Settings) -> Result<(), String> {
+    store_checks::check_origin(service, settings.sandbox).await?;
+    store_checks::check_service_key(service, &settings.expected_store).await
 }
 
 /// Opens the store. The flag is whether only this process uses it.
 async fn open_store(settings: &Settings, environment: &Environment) -> Result<(Store, bool), String> {
     let (target, alone) = match &settings.store {
         StoreSettings::Sqlite { path } => {
+            settings.expected_store.check_folder(path)?;
             let folder = path.parent().unwrap_or(path);
             std::fs::create_dir_all(folder)
                 .map_err(|error| format!("--data {}: {error}", folder.display()))?;
@@ -436,9 +434,13 @@ async fn open_store(settings: &Settings, environment: &Environment) -> Result<(S
         Footprint::Small => Options { sqlite_readers: 1, sqlite_sync: false, ..Options::default() },
     };
     let log_archiving = settings.archive.as_ref().map(|archive| archive.log(&environment.clock));
-    let options = Options { deadline: settings.store_deadline, log_archiving, ..options };
-    let store = Store::open(target, options).await.map_err(|error| error.to_string())?;
-    Ok((store, alone))
+    let existing = settings.expected_store.exists();
+    let options = Options { deadline: settings.store_deadline, log_archiving, existing, ..options };
+    let opened = Store::open(target, options).await.map_err(|error| match error {
+        StoreError::NoStore => settings.expected_store.missing(&settings.store),
+        error => error.to_string(),
+    });
+    Ok((opened?, alone))
 }
 
 async fn open_bus(

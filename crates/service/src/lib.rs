@@ -52,7 +52,7 @@ pub use identity::{
     operators, organizations, password_resets, sign_in, tokens, two_factor, upstream,
 };
 pub use live::{categories, lives, watching};
-pub use platform::{audit_log, bulk, channel_events, idempotency, seals, world_rows};
+pub use platform::{audit_log, bulk, channel_events, idempotency, seals, service_key, world_rows};
 pub use realtime::{event_outbox, lost_events, routed_sessions, session_details, sessions, subscriptions};
 pub use webhook::{connection_tests, deliveries, listeners, owned_webhooks, webhooks};
 

@@ -87,6 +87,9 @@ pub enum StoreError {
     /// The data file is damaged.
     #[error("the data file is damaged: {0}")]
     Corrupt(String),
+    /// The folder or the schema is empty, and a store was expected there.
+    #[error("there is no store")]
+    NoStore,
     /// The store cannot be opened. An operator has to act.
     #[error("the store cannot be opened: {0}")]
     Open(String),

@@ -83,6 +83,9 @@ pub struct Options {
     pub deadline: Duration,
     /// How the log of a SQLite file is archived; `None` if it is not.
     pub log_archiving: Option<LogArchiving>,
+    /// Whether the store is there already: then none is made, and an empty place is
+    /// [`StoreError::NoStore`](crate::StoreError::NoStore).
+    pub existing: bool,
 }
 
 impl Default for Options {
@@ -96,6 +99,7 @@ impl Default for Options {
             postgres_read_connections: POSTGRES_READ_CONNECTIONS,
             deadline: DEADLINE,
             log_archiving: None,
+            existing: false,
         }
     }
 }

@@ -53,7 +53,7 @@ impl Postgres {
     pub async fn open(url: &DatabaseUrl, options: Options) -> Result<Self, StoreError> {
         let deadlines = Deadlines::within(options.deadline);
         let endpoint = connector::parse(url, deadlines)?;
-        connector::prepare_database(&endpoint, options.migrations, deadlines).await?;
+        connector::prepare_database(&endpoint, options.migrations, options.existing, deadlines).await?;
         // The driver knows whether a connection is closed. Asking the server would cost a round trip.
         let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
         let connector = Connector::for_writing(deadlines, endpoint.tls.clone());

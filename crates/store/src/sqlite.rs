@@ -60,6 +60,9 @@ impl Sqlite {
     fn open_blocking(path: &Path, options: &Options) -> Result<Self, StoreError> {
         connection::check_version()?;
         let path = whole_path(path)?;
+        if options.existing && !path.exists() {
+            return Err(StoreError::NoStore);
+        }
         let held = Arc::new(Held { _lock: lock(&path)?, archive: OnceLock::new() });
         make_private(&path)?;
         let mut connection = SqliteConnection::open_for_writing(&path)?;
@@ -68,6 +71,9 @@ impl Sqlite {
         }
         if options.log_archiving.is_some() {
             connection.keep_log()?;
+        }
+        if options.existing && !connection.has_history()? {
+            return Err(StoreError::NoStore);
         }
         connection.migrate(options.migrations)?;
         let wal = Wal::open(&path, &mut connection, options.sqlite_sync)?;

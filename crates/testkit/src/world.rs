@@ -191,6 +191,9 @@ impl World {
     /// The key of every world's platform API.
     pub const OPERATOR_KEY: &'static str = "the-operator-of-a-test-holds-this-key";
 
+    /// The service key of every world.
+    pub const SERVICE_KEY: &'static str = "the service of a test seals with this key";
+
     async fn start(setup: Setup, engine: Engine, target: Target) -> Self {
         let (clock, hand) = if setup.system_clock {
             (Clock::system(), None)
@@ -362,6 +365,7 @@ pub(crate) fn settings(setup: Setup, target: &Target) -> Settings {
             Target::Sqlite { path } => StoreSettings::Sqlite { path },
             Target::Postgres { url } => StoreSettings::Postgres { url },
         },
+        expected_store: Default::default(),
         store_deadline: setup.store_deadline,
         bus: BusSettings::Local,
         base_url: setup.base_url.map(str::to_owned),
@@ -373,7 +377,7 @@ pub(crate) fn settings(setup: Setup, target: &Target) -> Settings {
         drain_delay: setup.drain_delay,
         operator_key: OperatorKey::presented(World::OPERATOR_KEY),
         other_operator_key: None,
-        service_key: ServiceKey::of_text("the service of a test seals with this key"),
+        service_key: ServiceKey::of_text(World::SERVICE_KEY),
         sandbox: setup.sandbox,
         ping_times: None,
         network: None,

@@ -35,6 +35,8 @@ pub(super) const ANSWERS: &str = "Answers";
 pub(super) const ACCOUNTS: &str = "Accounts";
 /// The heading of the options about several nodes.
 pub(super) const NODES: &str = "Nodes";
+/// The heading of the options about keys.
+pub(super) const KEYS: &str = "Keys";
 /// The heading of the options about the log.
 pub(super) const LOG: &str = "Log";
 
@@ -208,6 +210,7 @@ impl CommonOptions {
             trusted_proxies: self.trusted_proxies()?,
             proxy_protocol: self.proxy_protocol,
             store,
+            expected_store: Default::default(),
             store_deadline: store::DEADLINE,
             archive: None,
             bus: BusSettings::Local,

@@ -17,14 +17,14 @@ use telemetry::Telemetry;
 use super::archive_options::ArchiveOptions;
 use super::bus_files::BusFileOptions;
 use super::collector_options::CollectorOptions;
-use super::common::{ACCOUNTS, CommonOptions, NETWORKING, NODES, SERVE_LOG, STORE, check_base};
+use super::common::{ACCOUNTS, CommonOptions, KEYS, NETWORKING, NODES, SERVE_LOG, STORE, check_base};
+use super::expected_store::ExpectedStoreOptions;
+use super::service_key::read_keys;
 use super::store_options::check_data_folder;
 use super::upstream_options::UpstreamOptions;
 use crate::config::{BusSettings, Settings, StoreSettings};
 use crate::tls::HttpsOptions;
 
-/// The heading of the options about keys, in the help.
-const KEYS: &str = "Keys";
 /// The heading of the options about webhooks.
 const WEBHOOKS: &str = "Webhooks";
 
@@ -50,6 +50,10 @@ pub struct ServeOptions {
     /// The archive of the SQLite store.
     #[command(flatten)]
     archive: ArchiveOptions,
+
+    /// What is known of the store.
+    #[command(flatten)]
+    expected: ExpectedStoreOptions,
 
     /// The key of the platform API, at least 32 characters. Without it the platform API is off. Better set by
     /// STAGEDOOR_OPERATOR_KEY or STAGEDOOR_OPERATOR_KEY_FILE.
@@ -202,8 +206,10 @@ impl ServeOptions {
     /// A sentence for the operator that names the option.
     pub fn settings(&self) -> Result<Settings, String> {
         let store = self.common.store(&self.data)?;
-        if let StoreSettings::Sqlite { .. } = store {
+        let expected_store = self.expected.settings()?;
+        if let StoreSettings::Sqlite { path } = &store {
             check_data_folder(&self.data)?;
+            expected_store.check_folder(path)?;
         }
         let operator_key = secret("STAGEDOOR_OPERATOR_KEY", self.operator_key.as_deref())?;
         let other_operator_key = secret("STAGEDOOR_OTHER_OPERATOR_KEY", self.other_operator_key.as_deref())?;
@@ -229,6 +235,7 @@ impl ServeOptions {
         let common = self.common.settings(store)?;
         Ok(Settings {
             archive,
+            expected_store,
             https,
             listen_socket: self.listen_socket.clone(),
             roles,
@@ -265,22 +272,13 @@ impl ServeOptions {
     }
 
     fn service_key(&self, operator_key: Option<&str>) -> Result<ServiceKey, String> {
-        let given = secret("STAGEDOOR_SERVICE_KEY", self.service_key.as_deref())?;
-        let other = secret("STAGEDOOR_OTHER_SERVICE_KEY", self.other_service_key.as_deref())?;
-        let key = match (&given, operator_key) {
-            (Some(key), _) => check_service_key(key)?,
+        let given = read_keys(self.service_key.as_deref(), self.other_service_key.as_deref())?;
+        Ok(match (given, operator_key) {
+            (Some(key), _) => key,
             (None, Some(key)) => ServiceKey::of_text(key),
-            // Without the platform API no secret is encrypted. After a restart, only old cursors are invalid.
-            (None, None) => ServiceKey::new(Entropy::system().bytes(Purpose::Nonce)),
-        };
-        match other {
-            None => Ok(key),
-            Some(_) if given.is_none() => Err("--other-service-key needs --service-key".to_owned()),
-            Some(other) if Some(&other) == given.as_ref() => {
-                Err("--other-service-key is the same as --service-key: leave it out".to_owned())
-            }
-            Some(other) => Ok(key.beside(&check_service_key(&other)?)),
-        }
+            // A store whose secrets are sealed is refused. Of another one only old cursors are invalid.
+            (None, None) => ServiceKey::unkept(Entropy::system().bytes(Purpose::Nonce)),
+        })
     }
 
     fn bus(&self, store: &StoreSettings) -> Result<BusSettings, String> {
@@ -332,21 +330,12 @@ fn check_operator_key(key: &str) -> Result<OperatorKey, String> {
         .ok_or(format!("the operator key must have {OPERATOR_KEY_CHARS_MIN} to 512 characters"))
 }
 
-fn check_service_key(key: &str) -> Result<ServiceKey, String> {
-    if key.chars().count() < OPERATOR_KEY_CHARS_MIN {
-        return Err(format!("the service key must have {OPERATOR_KEY_CHARS_MIN} characters or more"));
-    }
-    Ok(ServiceKey::of_text(key))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn short_keys_are_refused() {
-        assert!(check_service_key(&"k".repeat(31)).is_err());
-        assert!(check_service_key(&"k".repeat(32)).is_ok());
         assert!(check_operator_key(&"k".repeat(31)).is_err());
         assert!(check_operator_key(&"k".repeat(32)).is_ok());
     }

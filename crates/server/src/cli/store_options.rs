@@ -47,6 +47,16 @@ impl StoreOptions {
     }
 }
 
+/// Refuses a marker that is not there and cannot be made. Makes nothing.
+pub(super) fn check_marker(marker: &Path) -> Result<(), String> {
+    if marker.exists() {
+        return Ok(());
+    }
+    let folder = marker.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let checked = access(folder, Access::WRITE_OK | Access::EXEC_OK);
+    checked.map_err(|error| format!("--existing-marker {}: {}: {error}", marker.display(), folder.display()))
+}
+
 /// Refuses a folder of the SQLite store that cannot be made or written. Makes nothing.
 pub(super) fn check_data_folder(folder: &Path) -> Result<(), String> {
     let refused = |why: &dyn Display| Err(format!("--data {}: {why}", folder.display()));

@@ -39,6 +39,17 @@ pub enum NodeStatus {
     WasDeclaredDead,
 }
 
+/// Which store this is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoreClaim {
+    /// Its id.
+    pub store_id: StoreId,
+    /// The command that made it: `dev` or `serve`.
+    pub made_by: String,
+    /// Whether this call has marked it.
+    pub is_new: bool,
+}
+
 impl Service {
     /// Registers this node, and ends the sessions in the store that belong to no living node. These are
     /// the sessions of an earlier run of this node and of nodes that are not registered. If this node
@@ -64,11 +75,12 @@ impl Service {
         self.node_state().set_pending_join(Some(alone));
     }
 
-    /// Marks a new store as made by this command, `dev` or `serve`. Returns the command that made the store.
-    pub async fn claim_store(&self, command: &'static str) -> Result<String, Error> {
+    /// Marks a new store as made by this command, `dev` or `serve`.
+    pub async fn claim_store(&self, command: &'static str) -> Result<StoreClaim, Error> {
         self.write(async move |work: &mut Work<'_>| {
-            work.claim_store(command).await?;
-            Ok(work.store_made_by().await?.unwrap_or_else(|| command.to_owned()))
+            let is_new = work.claim_store(command).await?;
+            let made_by = work.store_made_by().await?.unwrap_or_else(|| command.to_owned());
+            Ok(StoreClaim { store_id: work.store_identity().await?.store_id, made_by, is_new })
         })
         .await
     }

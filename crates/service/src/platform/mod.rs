@@ -6,4 +6,5 @@ pub mod channel_events;
 pub mod idempotency;
 pub(crate) mod node_locks;
 pub mod seals;
+pub mod service_key;
 pub mod world_rows;

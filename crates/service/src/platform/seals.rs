@@ -1,7 +1,7 @@
 //! The change of the service key: secrets that the other key has sealed are sealed with the key of the
 //! service.
 
-use domain::seal::Renewal;
+use domain::seal::{Opener, Renewal, ServiceKey};
 use domain::{ChannelId, WebhookId};
 use store::Tx;
 use store::queries::seals::SealedSecret;
@@ -70,6 +70,11 @@ impl Service {
         }
         Ok(seen)
     }
+}
+
+/// The key that opens a secret.
+pub(crate) fn opener(key: &ServiceKey, kind: SealedKind, secret: &SealedSecret) -> Option<Opener> {
+    key.opener(&subject(kind, secret), &secret.sealed)
 }
 
 /// What a secret is sealed for.

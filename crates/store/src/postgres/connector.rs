@@ -230,10 +230,12 @@ impl DatabaseUrl {
     }
 }
 
-/// Checks the encoding and migrates the schema, on a connection of its own without a statement timeout.
+/// Checks the encoding and migrates the schema, on a connection of its own without a statement timeout. An
+/// empty schema is refused if it has to be `existing`.
 pub(super) async fn prepare_database(
     Endpoint { config, tls }: &Endpoint,
     known: &'static [Migration],
+    existing: bool,
     deadlines: Deadlines,
 ) -> Result<(), StoreError> {
     let connected = tokio::time::timeout(deadlines.connect, connect(config, tls.as_ref())).await;
@@ -242,6 +244,9 @@ pub(super) async fn prepare_database(
         .map_err(|error| failure(&error, ""))?;
     let outcome = async {
         check_complete(&client).await?;
+        if existing && !has_table(&client, migrate::HISTORY).await.map_err(|error| failure(&error, ""))? {
+            return Err(StoreError::NoStore);
+        }
         migrate_on(&client, known).await
     };
     let outcome = outcome.await;

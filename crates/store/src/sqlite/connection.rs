@@ -196,6 +196,13 @@ impl SqliteConnection {
         if blocked == 0 { Ok(()) } else { Err(StoreError::Busy("another connection uses the log")) }
     }
 
+    /// Whether a migration was ever applied.
+    pub(super) fn has_history(&mut self) -> Result<bool, StoreError> {
+        const HAS_HISTORY: &str =
+            "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'schema_migrations'";
+        Ok(!self.query(HAS_HISTORY, &[])?.is_empty())
+    }
+
     /// Brings the schema up to date, each migration in its own transaction.
     pub(crate) fn migrate(&mut self, known: &'static [Migration]) -> Result<(), StoreError> {
         self.execute(migrate::CREATE_HISTORY, &[])?;

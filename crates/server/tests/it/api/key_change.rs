@@ -6,6 +6,7 @@ use domain::{ChannelId, ClientId, Scope};
 use serde_json::json;
 use server::{Environment, Node, Settings};
 use service::seals::{SealedKind, SealsSeen};
+use service::service_key::KeyChange;
 use store::Target;
 use store::testing::postgres;
 use testkit::{Api, EmptyDatabase, Request, World, both, settings_on};
@@ -14,6 +15,10 @@ const NEXT_OPERATOR_KEY: &str = "the next operator key of this service";
 
 /// A node with a service key, and maybe one that opens too.
 async fn node(target: &Target, key: &str, other: Option<&str>) -> Node {
+    start(target, key, other).await.expect("it starts")
+}
+
+async fn start(target: &Target, key: &str, other: Option<&str>) -> Result<Node, String> {
     let own = ServiceKey::of_text(key);
     let service_key = match other {
         Some(other) => own.beside(&ServiceKey::of_text(other)),
@@ -24,7 +29,7 @@ async fn node(target: &Target, key: &str, other: Option<&str>) -> Node {
         other_operator_key: OperatorKey::presented(NEXT_OPERATOR_KEY),
         ..settings_on(target)
     };
-    Node::start(settings, Environment::system()).await.expect("it starts")
+    Node::start(settings, Environment::system()).await
 }
 
 /// What is sealed for one streamer and one application.
@@ -87,6 +92,7 @@ async fn both_keys_are_valid_until_every_secret_is_sealed_again() {
         let prepared = node(&target, "the first", Some("the next")).await;
         assert_eq!(secrets(&prepared, &token, &channel, &client).await.as_ref(), Some(&made));
         assert_eq!(renew(&prepared).await, [0, 0]);
+        assert_eq!(prepared.service().finish_key_change().await.ok(), Some(KeyChange::NotBegun));
         for key in [World::OPERATOR_KEY, NEXT_OPERATOR_KEY] {
             Api::new(prepared.base_url(), key).operator(Request::get("/platform/v1/keys")).await.content();
         }
@@ -103,15 +109,15 @@ async fn both_keys_are_valid_until_every_secret_is_sealed_again() {
             while renew(&changed).await != [0, 0] {}
         })
         .await;
+        let change = changed.service().finish_key_change().await.expect("the store answers");
+        assert!(matches!(change, KeyChange::Done | KeyChange::Elsewhere), "{change:?}");
         changed.stop().await;
 
         let last = node(&target, "the next", None).await;
         assert_eq!(secrets(&last, &token, &channel, &client).await.as_ref(), Some(&made));
         last.stop().await;
-        let late = node(&target, "the first", None).await;
-        assert_eq!(secrets(&late, &token, &channel, &client).await, None);
-        assert_eq!(renew(&late).await, [0, 3]);
-        late.stop().await;
+        let late = start(&target, "the first", None).await.err().expect("it is refused");
+        assert!(late.contains("the service key is not the one of this store"), "{late}");
     })
     .await;
 }

@@ -341,6 +341,13 @@ fn systemd_accepts_the_units() {
         ] {
             assert!(text.lines().any(|each| each == line), "{unit} lacks {line}");
         }
+        // From the second start on an empty place is refused. The file that says so has its own folder.
+        let of =
+            |key: &str| text.lines().filter_map(|line| line.strip_prefix(key)).collect::<Vec<_>>().join(" ");
+        let marker = of("Environment=STAGEDOOR_EXISTING_MARKER=%S/");
+        let (marked, _) = marker.rsplit_once('/').expect("a folder");
+        let states = of("StateDirectory=");
+        assert!(marked != "stagedoor" && states.split(' ').any(|state| state == marked), "{unit}: {marked}");
         let number = |key: &str| {
             let line =
                 text.lines().find_map(|line| line.strip_prefix(key)).unwrap_or_else(|| panic!("{key}"));

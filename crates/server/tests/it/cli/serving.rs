@@ -71,8 +71,10 @@ async fn a_new_service_is_empty_and_keeps_its_data() {
     browser.submit(&form).await.form("login");
     stop(child).await;
 
-    // Without an operator key the platform API is off. All other endpoints work.
+    // Without an operator key the platform API is off. All other endpoints work. The operator key was the
+    // service key.
     let mut second = command(&folder);
+    second.env("STAGEDOOR_SERVICE_KEY", KEY);
     second.args(["--session-base", "https://node1.api.example.com"]);
     let (child, base_url) = serve(second, &folder).await;
     let api = Api::new(&base_url, KEY);

@@ -169,6 +169,7 @@ async fn a_killed_node_is_detected_within_30_seconds() {
         let log = folder.path().join("log");
         let mut command = stagedoor(&["serve", "--listen", "127.0.0.1:0"]);
         command.env("STAGEDOOR_DATABASE_URL", wire.past()).env("STAGEDOOR_OPERATOR_KEY", World::OPERATOR_KEY);
+        command.env("STAGEDOOR_SERVICE_KEY", World::SERVICE_KEY);
         command.stderr(std::fs::File::create(&log).expect("a file"));
         let mut process = command.spawn().expect("the program starts");
         let address = patiently("it says where it serves", async {

@@ -16,10 +16,9 @@ const CLAIM: &str = "
 const MADE_BY: &str = "SELECT made_by FROM store_origin WHERE origin_id = 1";
 
 impl Tx {
-    /// Records the program that creates the store, unless one is recorded.
-    pub async fn claim_store(&mut self, command: &str) -> Result<(), StoreError> {
-        self.execute(CLAIM, params![command]).await?;
-        Ok(())
+    /// Records the program that creates the store: `false` if one was recorded.
+    pub async fn claim_store(&mut self, command: &str) -> Result<bool, StoreError> {
+        Ok(self.execute(CLAIM, params![command]).await? > 0)
     }
 
     /// The program that created the store.

@@ -167,6 +167,7 @@ async fn victim(
         .env("STAGEDOOR_DATABASE_URL", postgres.url())
         .env("STAGEDOOR_BUS_URL", nats.url())
         .env("STAGEDOOR_OPERATOR_KEY", World::OPERATOR_KEY)
+        .env("STAGEDOOR_SERVICE_KEY", World::SERVICE_KEY)
         .stdout(Stdio::null())
         .stderr(std::fs::File::create(&log).expect("a file"));
     let process = command.spawn().expect("the program starts");

@@ -48,6 +48,7 @@ impl Victim {
             .env("STAGEDOOR_DATABASE_URL", cluster.nodes[0].database_wire.past())
             .env("STAGEDOOR_BUS_URL", bus_wire.url())
             .env("STAGEDOOR_OPERATOR_KEY", World::OPERATOR_KEY)
+            .env("STAGEDOOR_SERVICE_KEY", World::SERVICE_KEY)
             .stderr(std::fs::File::create(&log).expect("a file"));
         let process = command.spawn().expect("the program starts");
         let address = listening_address(&log).await;
