@@ -233,8 +233,8 @@ def channels(folder, beginning):
     return count
 
 
-def make_world(folder):
-    """A store of a stopped server with many channels."""
+def make_store(folder):
+    """A store of a stopped server."""
     # The options of the suite's own server are in the environment.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("STAGEDOOR_")}
     server = subprocess.Popen([BINARY, "dev", "--json", "--data", folder, "--listen", "127.0.0.1:0"],
@@ -242,6 +242,11 @@ def make_world(folder):
     server.stdout.readline()
     server.send_signal(signal.SIGTERM)
     server.wait(DEADLINE_SECONDS)
+
+
+def make_world(folder):
+    """A store of a stopped server with many channels."""
+    make_store(folder)
     with sqlite3.connect(folder / "stagedoor.db") as database:
         columns = [row[1] for row in database.execute("PRAGMA table_info(channels)")]
         values = ["'c-' || n.i" if column == "channel_id" else f"t.{column}" for column in columns]
@@ -273,6 +278,28 @@ def main(suite, folder):
             assert restored["rows"] == second["rows"], restored
             again = run(store, "backup", "--data", folder / "restored", "--to", folder / "copies")
             assert again["rows"] == second["rows"], again
+        with suite.step("backups of another store are refused there, and a broken one is skipped"):
+            other, place = folder / "other-store", "/backups/night"
+            make_store(other)
+            error = run(store, "backup", "--data", other, "--to", PLACE, "--keep", 1, status=1)
+            assert "has backups of another store" in error, error
+            meant = run(store, "backup", "--data", other, "--to", PLACE, "--keep", 1, "--other-store")
+            assert meant["deleted"] == 0, meant
+            error = run(store, "restore", PLACE, "--data", folder / "mixed", status=1)
+            assert "backups of 2 stores" in error and not (folder / "mixed").exists(), error
+            name = meant["backup"].rpartition("/")[2]
+            broken = f"{place}/stagedoor-20210101T000000.000Z/manifest.json"
+            store.call("PUT", broken, body=b'{"format":')
+            for path in (f"{place}/{name}/manifest.json", f"{place}/{name}/stagedoor.db"):
+                store.call("DELETE", path)
+            listed = run(store, "backup", "--list", "--to", PLACE)
+            assert [each["backup"] for each in listed["backups"]] == [second["backup"]], listed
+            assert "manifest.json is not a manifest" in listed["broken"][0]["problem"], listed
+            assert run(store, "restore", PLACE, "--drill", "--work", folder)["ok"]
+            third = run(store, "backup", "--data", data, "--to", PLACE, "--keep", 1)
+            assert third["deleted"] == 1 and store.folder.joinpath(broken[1:]).exists(), third
+            store.call("DELETE", broken)
+            shutil.rmtree(other)
         with suite.step("what killed backups left of an upload is ended"):
             place, work = "s3://backups/killed", folder / "work"
             work.mkdir()

@@ -9,7 +9,7 @@ use temporary_folder::TemporaryFolder;
 
 use crate::inspect::inspect_snapshot;
 use crate::manifest::compare;
-use crate::report::{OnReport, Phase};
+use crate::report::OnReport;
 use crate::restore::{copy_checked, migrate_file};
 use crate::take::sums;
 use crate::{Backup, BackupError, DATA_FILE, WORK_PREFIX};
@@ -39,8 +39,7 @@ pub async fn drill(
     let work = TemporaryFolder::create_in(&parent, WORK_PREFIX)
         .map_err(|error| BackupError::file("cannot make a folder in", &parent, &error))?;
     let path = work.path().join(DATA_FILE);
-    tokio::task::block_in_place(|| copy_checked(backup, &path, on_report))?;
-    on_report(Phase::Check, DATA_FILE, 0);
+    let rows = tokio::task::block_in_place(|| copy_checked(backup, &path, on_report))?;
     tokio::task::block_in_place(|| check_file(&path)).map_err(BackupError::of("the backup"))?;
     // Tables and columns of an older schema change, so they are compared only when they are this program's.
     migrate_file(&path).await?;
@@ -61,5 +60,5 @@ pub async fn drill(
             finding.contradictions.join(", ")
         )));
     }
-    Ok(Drill { rows: backup.manifest.rows(), schema_version: backup.manifest.schema_version, migrated_to })
+    Ok(Drill { rows, schema_version: backup.manifest.schema_version, migrated_to })
 }

@@ -1,7 +1,6 @@
 //! The folder of the backups: their names, its lock, and the deletion of old ones.
 
 use std::fs::{File, OpenOptions, TryLockError};
-use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
 use domain::Timestamp;
@@ -9,8 +8,9 @@ use time::OffsetDateTime;
 use time::format_description::BorrowedFormatItem;
 use time::macros::format_description;
 
+use crate::listing::{BrokenBackup, ListedBackup, Listing, OtherStore};
 use crate::manifest::{MANIFEST_FILE, Manifest};
-use crate::{BackupError, files};
+use crate::{BackupError, DATA_FILE, WORK_PREFIX, files};
 
 /// The beginning of the name of a backup.
 pub(crate) const PREFIX: &str = "stagedoor-";
@@ -40,38 +40,43 @@ pub(crate) fn name(now: Timestamp) -> String {
     format!("{PREFIX}{text}")
 }
 
-/// The complete backups of a folder, oldest first.
+/// The backups of a folder.
 ///
 /// # Errors
-/// The folder or a manifest cannot be read.
-pub fn list(folder: &Path) -> Result<Vec<Backup>, BackupError> {
-    let mut backups = Vec::new();
+/// The folder cannot be read.
+pub fn list(folder: &Path) -> Result<Listing, BackupError> {
+    let mut listing = Listing::default();
     for name in names(folder)? {
-        if name.ends_with(PARTIAL) {
+        let path = folder.join(&name);
+        // Without a manifest there is no backup. It is unknown where the folder cannot be read.
+        if name.ends_with(PARTIAL) || matches!(path.join(MANIFEST_FILE).try_exists(), Ok(false)) {
             continue;
         }
-        let path = folder.join(name);
-        if path.join(MANIFEST_FILE).is_file() {
-            backups.push(Backup { manifest: Manifest::read(&path)?, folder: path });
-        }
+        let data_file = path.join(DATA_FILE);
+        let bytes = std::fs::metadata(&data_file).ok().map(|file| file.len());
+        let address = path.display().to_string();
+        listing.add((name, address), Manifest::read(&path), (&data_file.display().to_string(), bytes));
     }
-    Ok(backups)
+    Ok(listing)
 }
 
-/// The backup of a path: the backup itself, or the latest one in a folder of backups.
+/// The backup of a path: the backup itself, or the latest one in a folder of backups, with those that cannot
+/// be used.
 ///
 /// # Errors
-/// [`BackupError::Refused`] if there is none.
-pub fn find(path: &Path) -> Result<Backup, BackupError> {
+/// [`BackupError::Refused`] if there is none, or if the folder has those of several stores;
+/// [`BackupError::Damaged`] if a newer one cannot be used.
+pub fn find(path: &Path, other: OtherStore) -> Result<(Backup, Vec<BrokenBackup>), BackupError> {
     if path.join(MANIFEST_FILE).is_file() {
-        return Ok(Backup { folder: path.to_owned(), manifest: Manifest::read(path)? });
+        return Ok((Backup { folder: path.to_owned(), manifest: Manifest::read(path)? }, Vec::new()));
     }
     if !path.is_dir() {
         return Err(BackupError::Refused(format!("{} is not there", path.display())));
     }
-    list(path)?
-        .pop()
-        .ok_or_else(|| BackupError::Refused(format!("{} has no complete backup", path.display())))
+    let listing = list(path)?;
+    let latest = listing.latest(&path.display().to_string(), other)?;
+    let backup = Backup { folder: path.join(&latest.name), manifest: latest.manifest.clone() };
+    Ok((backup, listing.broken))
 }
 
 /// The names that backups have in a folder, in the order of their times.
@@ -80,7 +85,8 @@ fn names(folder: &Path) -> Result<Vec<String>, BackupError> {
     let mut names = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(|error| failed(&error))? {
         let name = entry.map_err(|error| failed(&error))?.file_name();
-        if let Some(name) = name.to_str().filter(|name| name.starts_with(PREFIX)) {
+        let is_backup = |name: &&str| name.starts_with(PREFIX) && !name.starts_with(WORK_PREFIX);
+        if let Some(name) = name.to_str().filter(is_backup) {
             names.push(name.to_owned());
         }
     }
@@ -128,18 +134,14 @@ impl Locked {
         Ok((partial, complete))
     }
 
-    /// Deletes the oldest backups until `keep` are left, and gives the number of the deleted ones.
-    pub fn delete_old(&self, keep: NonZeroU32) -> Result<usize, BackupError> {
-        let backups = list(&self.folder)?;
-        let surplus = backups.len().saturating_sub(keep.get() as usize);
-        for backup in &backups[..surplus] {
-            // A backup without its manifest is no backup, so a deletion that is interrupted leaves none.
-            let manifest = backup.folder.join(MANIFEST_FILE);
-            let deleted = std::fs::remove_file(&manifest);
-            deleted.map_err(|error| BackupError::file("cannot delete", &manifest, &error))?;
-            delete(&backup.folder)?;
-        }
-        Ok(surplus)
+    /// Deletes a backup.
+    pub fn delete(&self, backup: &ListedBackup) -> Result<(), BackupError> {
+        let folder = self.folder.join(&backup.name);
+        // A backup without its manifest is no backup, so a deletion that is interrupted leaves none.
+        let manifest = folder.join(MANIFEST_FILE);
+        let deleted = std::fs::remove_file(&manifest);
+        deleted.map_err(|error| BackupError::file("cannot delete", &manifest, &error))?;
+        delete(&folder)
     }
 }
 

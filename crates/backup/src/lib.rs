@@ -14,6 +14,9 @@
 //! | `report` | the progress of long work |
 //! | `manifest` | `manifest.json` |
 //! | `files` | hashes, private files, syncs |
+//! | `keep` | which old backups stay |
+//! | `listing` | the backups of a place, and which store they are of |
+//! | `key` | whether a service key is that of a store or a backup |
 //! | `folder` | the folder of the backups: names, the lock, old backups |
 //! | `take` | takes a backup |
 //! | `restore` | restores a backup |
@@ -31,6 +34,9 @@ mod error;
 mod files;
 mod folder;
 mod inspect;
+mod keep;
+mod key;
+mod listing;
 mod manifest;
 mod moving;
 mod new_file;
@@ -44,13 +50,16 @@ pub use drill::{Drill, drill};
 pub use error::BackupError;
 pub use folder::{Backup, find, list};
 pub use inspect::{Finding, inspect, living_nodes};
+pub use keep::KeepRules;
+pub use key::{check_service_key, inspect_service_key};
+pub use listing::{BrokenBackup, ListedBackup, Listing, OtherStore};
 pub use manifest::{Manifest, TableEntry};
 pub use moving::{Move, Moved, move_store};
 pub use new_file::interrupted_restore;
 pub use report::{OnReport, Phase};
 pub use restore::{Restored, restore};
 pub use s3::{S3_SCHEME, S3Access, S3Place};
-pub use take::{Taken, take};
+pub use take::{TakeOptions, Taken, take, take_to_s3};
 
 /// The data file of a backup, and of a store that `stagedoor serve --data` uses.
 pub const DATA_FILE: &str = "stagedoor.db";

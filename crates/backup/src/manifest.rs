@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use domain::StoreId;
 use serde::{Deserialize, Serialize};
 use store::transfer::TableSum;
 
@@ -23,6 +24,12 @@ pub struct Manifest {
     pub version: String,
     /// The engine of the store: `sqlite` or `postgresql`.
     pub engine: String,
+    /// The store; `None` in backups of earlier releases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub store_id: Option<StoreId>,
+    /// A value that is sealed with the service key of the store; `None` without a key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_test: Option<String>,
     /// The number of the latest migration of the schema.
     pub schema_version: i64,
     /// When the backup began (RFC 3339). It holds everything that was acknowledged before.
@@ -81,6 +88,25 @@ impl Manifest {
         }
         Ok(manifest)
     }
+}
+
+/// Compares the rows of a manifest with those of a file, and gives their number.
+///
+/// # Errors
+/// [`BackupError::Damaged`] names the first table that differs.
+pub(crate) fn compare_rows(manifest: &Manifest, found: &[(String, u64)]) -> Result<u64, BackupError> {
+    for TableEntry { table, rows, .. } in &manifest.tables {
+        match found.iter().find(|(name, _)| name == table) {
+            Some((_, found)) if found == rows => {}
+            Some((_, found)) => {
+                return Err(BackupError::Damaged(format!(
+                    "the table {table} has {found} rows, and its manifest says {rows}"
+                )));
+            }
+            None => return Err(BackupError::Damaged(format!("the table {table} is missing"))),
+        }
+    }
+    Ok(found.iter().map(|(_, rows)| rows).sum())
 }
 
 /// Compares checksums by table.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use domain::Timestamp;
 use domain::limits::NODE_DEAD_AFTER_MS;
-use store::transfer::{HeldFile, Restart, Snapshot, copy_to_postgres, copy_to_sqlite};
+use store::transfer::{CopyBegin, HeldFile, Snapshot, copy_to_postgres, copy_to_sqlite};
 use store::{DatabaseUrl, Target};
 
 use crate::manifest::{TableEntry, compare};
@@ -22,8 +22,8 @@ pub enum Move {
         from: PathBuf,
         /// The database.
         to: DatabaseUrl,
-        /// Whether a move that was interrupted begins anew.
-        restart: Restart,
+        /// What becomes of a move that was interrupted.
+        begin: CopyBegin,
     },
     /// From PostgreSQL into a new SQLite file.
     ToSqlite {
@@ -48,7 +48,7 @@ pub struct Moved {
 /// differs.
 pub async fn move_store(work: &Move, now: Timestamp, on_report: OnReport<'_>) -> Result<Moved, BackupError> {
     let tables = match work {
-        Move::ToPostgres { from, to, restart } => to_postgres(from, to, *restart, on_report).await?,
+        Move::ToPostgres { from, to, begin } => to_postgres(from, to, *begin, on_report).await?,
         Move::ToSqlite { from, to } => to_sqlite(from, to, now, on_report).await?,
     };
     Ok(Moved { tables })
@@ -57,7 +57,7 @@ pub async fn move_store(work: &Move, now: Timestamp, on_report: OnReport<'_>) ->
 async fn to_postgres(
     from: &Path,
     to: &DatabaseUrl,
-    restart: Restart,
+    begin: CopyBegin,
     on_report: OnReport<'_>,
 ) -> Result<Vec<TableEntry>, BackupError> {
     files::check_owner(from)?;
@@ -65,8 +65,10 @@ async fn to_postgres(
     let _held = HeldFile::lock(from).map_err(BackupError::of("the source"))?;
     let source = Target::Sqlite { path: from.to_owned() };
     let snapshot = Snapshot::open(&source).await.map_err(BackupError::of("the source"))?;
-    let name = format!("the file {}", from.display());
-    let copied = copy_to_postgres(&snapshot, to, &name, restart, &mut forward(on_report)).await;
+    let identity = snapshot.identity().await.map_err(BackupError::of("the source"))?;
+    // By its id, because another store can be in the same file by now.
+    let name = format!("the store {}", identity.store_id);
+    let copied = copy_to_postgres(&snapshot, to, &name, begin, &mut forward(on_report)).await;
     copied.map_err(BackupError::of("the destination"))?;
     let tables = sums(&snapshot, on_report).await?;
     let target = Target::Postgres { url: to.clone() };

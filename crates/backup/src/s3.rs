@@ -1,9 +1,9 @@
 //! Backups in an S3-like object store: `PREFIX/NAME/stagedoor.db` and `PREFIX/NAME/manifest.json`.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
-use std::num::NonZeroU32;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
@@ -12,6 +12,7 @@ use rusty_s3::{Bucket, Credentials, UrlStyle};
 use sha2::{Digest, Sha256};
 use url::{Host, Url};
 
+use crate::listing::{BrokenBackup, ListedBackup, Listing, OtherStore};
 use crate::manifest::{MANIFEST_FILE, Manifest};
 use crate::report::{OnReport, Phase};
 use crate::s3_client::{Client, PART_BYTES, PARTS_MAX};
@@ -87,19 +88,24 @@ impl S3Place {
         Ok(Self { bucket, credentials, prefix: prefix.trim_matches('/').to_owned() })
     }
 
-    /// The complete backups, oldest first: their addresses and manifests.
+    /// The backups of the place.
     ///
     /// # Errors
     /// [`BackupError::Remote`].
-    pub async fn list(&self) -> Result<Vec<(String, Manifest)>, BackupError> {
+    pub async fn list(&self) -> Result<Listing, BackupError> {
         let mut client = self.client()?;
-        let mut listed = Vec::new();
-        for name in self.names(&mut client).await?.complete {
-            if let Some(manifest) = self.manifest(&mut client, &name).await? {
-                listed.push((format!("{S3_SCHEME}{}/{}", self.bucket.name(), self.under(&name)), manifest));
-            }
+        let mut listing = Listing::default();
+        for (name, data) in self.names(&mut client).await?.complete {
+            let key = self.key(&name, MANIFEST_FILE);
+            // Another call may delete an old one meanwhile.
+            let Some(text) = client.get(&key, 0).await? else { continue };
+            let manifest = Manifest::of(&text, &key);
+            let unknown = manifest.as_ref().map_or(0, |manifest| manifest.bytes);
+            let bytes = data.map(|bytes| bytes.unwrap_or(unknown));
+            let address = format!("{S3_SCHEME}{}/{}", self.bucket.name(), self.under(&name));
+            listing.add((name.clone(), address), manifest, (&self.key(&name, DATA_FILE), bytes));
         }
-        Ok(listed)
+        Ok(listing)
     }
 
     /// Copies a backup of a folder into the store, reads it again, and compares it with its manifest. The
@@ -136,20 +142,24 @@ impl S3Place {
     }
 
     /// Copies the backup of this address, or the latest one below it, into a folder that exists. Gives the
-    /// copy, and the address of the backup.
+    /// copy, the address of the backup, and those that cannot be used.
     ///
     /// # Errors
-    /// [`BackupError::Refused`] if there is none, [`BackupError::Damaged`] if it is not what its manifest
-    /// says.
-    pub async fn fetch(&self, into: &Path, on_report: OnReport<'_>) -> Result<(Backup, String), BackupError> {
+    /// [`BackupError::Refused`] if there is none, or if the place has those of several stores;
+    /// [`BackupError::Damaged`] if it is not what its manifest says, or a newer one cannot be used.
+    pub async fn fetch(
+        &self,
+        into: &Path,
+        other: OtherStore,
+        on_report: OnReport<'_>,
+    ) -> Result<(Backup, String, Vec<BrokenBackup>), BackupError> {
         let mut client = self.client()?;
-        let place = if client.get(&self.own_key(MANIFEST_FILE), 0).await?.is_some() {
-            self.clone()
+        let (place, broken) = if client.get(&self.own_key(MANIFEST_FILE), 0).await?.is_some() {
+            (self.clone(), Vec::new())
         } else {
-            let latest = self.names(&mut client).await?.complete.pop();
-            let latest =
-                latest.ok_or_else(|| BackupError::Refused(format!("{self} has no complete backup")))?;
-            Self { prefix: self.under(&latest), ..self.clone() }
+            let listing = self.list().await?;
+            let latest = listing.latest(&self.to_string(), other)?;
+            (Self { prefix: self.under(&latest.name), ..self.clone() }, listing.broken)
         };
         let manifest = client.get(&place.own_key(MANIFEST_FILE), 0).await?.unwrap_or_default();
         files::write_new(&into.join(MANIFEST_FILE), &manifest)?;
@@ -164,23 +174,21 @@ impl S3Place {
         });
         let bytes = bytes.await?;
         check(&key, &manifest, bytes, hash)?;
-        Ok((Backup { folder: into.to_owned(), manifest }, place.to_string()))
+        Ok((Backup { folder: into.to_owned(), manifest }, place.to_string(), broken))
     }
 
-    /// Deletes the oldest backups until `keep` are left, and what interrupted ones left before the newest.
-    /// Gives the number of the deleted backups.
+    /// Deletes backups, and what interrupted ones left before the newest.
     ///
     /// # Errors
     /// [`BackupError::Remote`].
-    pub async fn delete_old(&self, keep: NonZeroU32) -> Result<usize, BackupError> {
+    pub(crate) async fn delete(&self, surplus: &[&ListedBackup]) -> Result<(), BackupError> {
         let mut client = self.client()?;
-        let Names { complete, partial } = self.names(&mut client).await?;
-        let surplus = complete.len().saturating_sub(keep.get() as usize);
-        for name in &complete[..surplus] {
+        for ListedBackup { name, .. } in surplus {
             client.delete(&self.key(name, MANIFEST_FILE)).await?;
             client.delete(&self.key(name, DATA_FILE)).await?;
         }
-        let is_interrupted = |name: &str| complete.last().is_some_and(|newest| name < newest.as_str());
+        let Names { complete, partial } = self.names(&mut client).await?;
+        let is_interrupted = |name: &str| complete.last().is_some_and(|(newest, _)| name < newest.as_str());
         for name in partial.iter().filter(|name| is_interrupted(name)) {
             client.delete(&self.key(name, DATA_FILE)).await?;
         }
@@ -191,7 +199,7 @@ impl S3Place {
                 .is_some_and(|(name, _)| is_interrupted(name))
         };
         client.abort_uploads(&self.under(folder::PREFIX), is_of_interrupted).await;
-        Ok(surplus)
+        Ok(())
     }
 
     /// The objects of the place, by their names below its prefix.
@@ -204,25 +212,24 @@ impl S3Place {
     }
 
     async fn names(&self, client: &mut Client) -> Result<Names, BackupError> {
-        let keys = client.keys(&self.under(folder::PREFIX)).await?;
+        let objects = client.objects(&self.under(folder::PREFIX)).await?;
         let start = self.under("").len();
-        let (mut complete, mut partial) = (Vec::new(), Vec::new());
-        for (name, file) in keys.iter().filter_map(|key| key.get(start..)?.split_once('/')) {
-            match file {
-                MANIFEST_FILE => complete.push(name.to_owned()),
-                DATA_FILE => partial.push(name.to_owned()),
+        let (mut manifests, mut data_files) = (Vec::new(), BTreeMap::new());
+        for (key, bytes) in &objects {
+            match key.get(start..).and_then(|key| key.split_once('/')) {
+                Some((name, MANIFEST_FILE)) => manifests.push(name.to_owned()),
+                Some((name, DATA_FILE)) => {
+                    data_files.insert(name.to_owned(), *bytes);
+                }
                 _ => {}
             }
         }
-        partial.retain(|name| !complete.contains(name));
-        complete.sort();
-        Ok(Names { complete, partial })
-    }
-
-    async fn manifest(&self, client: &mut Client, name: &str) -> Result<Option<Manifest>, BackupError> {
-        let key = self.key(name, MANIFEST_FILE);
-        let text = client.get(&key, 0).await?;
-        text.map(|text| Manifest::of(&text, &key)).transpose()
+        manifests.sort();
+        let complete = manifests.into_iter().map(|name| {
+            let bytes = data_files.remove(&name);
+            (name, bytes)
+        });
+        Ok(Names { complete: complete.collect(), partial: data_files.into_keys().collect() })
     }
 
     /// A name below the prefix.
@@ -333,7 +340,8 @@ impl Objects {
 
 /// The names of backups, in the order of their times.
 struct Names {
-    complete: Vec<String>,
+    /// With their data files, if they are there, and the sizes of these, if the store says them.
+    complete: Vec<(String, Option<Option<u64>>)>,
     /// Those without a manifest.
     partial: Vec<String>,
 }

@@ -63,7 +63,13 @@ impl Client {
 
     /// The keys that begin with a text, in their order.
     pub async fn keys(&mut self, prefix: &str) -> Result<Vec<String>, BackupError> {
-        let (mut keys, mut next) = (Vec::new(), None::<String>);
+        Ok(self.objects(prefix).await?.into_iter().map(|(key, _)| key).collect())
+    }
+
+    /// The keys that begin with a text, in their order, with the sizes of their objects, if the store says
+    /// them.
+    pub async fn objects(&mut self, prefix: &str) -> Result<Vec<(String, Option<u64>)>, BackupError> {
+        let (mut objects, mut next) = (Vec::new(), None::<String>);
         loop {
             let bucket = self.bucket.clone();
             let credentials = self.credentials.clone();
@@ -75,10 +81,10 @@ impl Client {
             let answer = self.call(Method::GET, list.sign(SIGNED_FOR), None, Bytes::new()).await?;
             let text = String::from_utf8_lossy(&answer.body);
             let page = ListObjectsV2::parse_response(&text).map_err(|_| not_s3("the list of the objects"))?;
-            keys.extend(page.contents.into_iter().map(|object| object.key));
+            objects.extend(page.contents.into_iter().map(|object| (object.key, object.size)));
             next = page.next_continuation_token;
             if next.is_none() {
-                return Ok(keys);
+                return Ok(objects);
             }
         }
     }

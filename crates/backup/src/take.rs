@@ -1,47 +1,61 @@
 //! Takes a backup beside the running service.
 
-use std::num::NonZeroU32;
 use std::path::Path;
 
 use domain::Timestamp;
 use store::Target;
+use store::queries::store_identity::StoreIdentity;
 use store::transfer::{Snapshot, check_file, copy_to_sqlite};
 
 use crate::folder::{self, Locked};
+use crate::keep::KeepRules;
+use crate::listing::{BrokenBackup, ListedBackup, OtherStore};
 use crate::manifest::{MANIFEST_FILE, Manifest, TableEntry, compare};
 use crate::report::{OnReport, Phase, forward};
-use crate::{Backup, BackupError, DATA_FILE, files};
+use crate::{Backup, BackupError, DATA_FILE, S3Place, files};
+
+/// How a backup is taken.
+#[derive(Debug, Clone, Copy)]
+pub struct TakeOptions {
+    /// Which older backups of the store stay.
+    pub keep: KeepRules,
+    /// Whether the place may have backups of other stores alone.
+    pub other: OtherStore,
+}
 
 /// A backup that was taken.
 #[derive(Debug)]
 pub struct Taken {
-    /// The backup.
-    pub backup: Backup,
+    /// Its folder or address.
+    pub address: String,
+    /// What it holds.
+    pub manifest: Manifest,
     /// The number of old backups that were deleted.
     pub deleted: usize,
+    /// Older backups of the place that cannot be used.
+    pub broken: Vec<BrokenBackup>,
 }
 
-/// Takes a backup into a folder of backups, and deletes old ones if `keep` is given.
+/// Takes a backup into a folder of backups, and deletes old ones that no rule keeps.
 ///
 /// The copy is compared with the store, table by table, and its pages, indexes and foreign keys are checked,
 /// before the backup gets its name.
 ///
 /// # Errors
-/// [`BackupError`]. An incomplete backup is deleted, and old backups stay.
+/// [`BackupError`]; [`BackupError::Refused`] if the folder has backups of other stores alone. An incomplete
+/// backup is deleted, and old backups stay.
 pub async fn take(
     target: &Target,
     to: &Path,
-    keep: Option<NonZeroU32>,
+    options: TakeOptions,
     (now, version): (Timestamp, &str),
     on_report: OnReport<'_>,
 ) -> Result<Taken, BackupError> {
-    if let Target::Sqlite { path } = target {
-        files::check_owner(path)?;
-    }
-    let snapshot = Snapshot::open(target).await.map_err(BackupError::of("the store"))?;
+    let (snapshot, identity) = open(target).await?;
     let locked = Locked::open(to)?;
+    folder::list(to)?.refuse_other_store(&identity.store_id, &to.display().to_string(), options.other)?;
     let (partial, complete) = locked.begin(&folder::name(now))?;
-    let manifest = match fill(&snapshot, &partial, (now, version), on_report).await {
+    let manifest = match fill(&snapshot, &identity, &partial, (now, version), on_report).await {
         Ok(manifest) => manifest,
         Err(error) => {
             folder::delete(&partial)?;
@@ -49,12 +63,54 @@ pub async fn take(
         }
     };
     files::rename(&partial, &complete)?;
-    let deleted = keep.map_or(Ok(0), |keep| locked.delete_old(keep))?;
-    Ok(Taken { backup: Backup { folder: complete, manifest }, deleted })
+    let listing = folder::list(to)?;
+    let surplus = listing.surplus(&identity.store_id, &options.keep);
+    surplus.iter().try_for_each(|backup| locked.delete(backup))?;
+    let deleted = surplus.len();
+    Ok(Taken { address: complete.display().to_string(), manifest, deleted, broken: listing.broken })
+}
+
+/// Takes a backup into an object store, by way of a folder that exists, and deletes old ones that no rule
+/// keeps.
+///
+/// # Errors
+/// As [`take`].
+pub async fn take_to_s3(
+    target: &Target,
+    (to, work): (&S3Place, &Path),
+    options: TakeOptions,
+    (now, version): (Timestamp, &str),
+    on_report: OnReport<'_>,
+) -> Result<Taken, BackupError> {
+    let (snapshot, identity) = open(target).await?;
+    let mut listing = to.list().await?;
+    listing.refuse_other_store(&identity.store_id, &to.to_string(), options.other)?;
+    let name = folder::name(now);
+    let folder = work.join(&name);
+    files::make_folder(&folder)?;
+    let manifest = fill(&snapshot, &identity, &folder, (now, version), on_report).await?;
+    drop(snapshot);
+    let address = to.store(&Backup { folder, manifest: manifest.clone() }, on_report).await?;
+    listing.backups.push(ListedBackup { name, address: address.clone(), manifest: manifest.clone() });
+    let surplus = listing.surplus(&identity.store_id, &options.keep);
+    if !options.keep.keep_all() {
+        to.delete(&surplus).await?;
+    }
+    Ok(Taken { address, manifest, deleted: surplus.len(), broken: listing.broken })
+}
+
+async fn open(target: &Target) -> Result<(Snapshot, StoreIdentity), BackupError> {
+    if let Target::Sqlite { path } = target {
+        files::check_owner(path)?;
+    }
+    let snapshot = Snapshot::open(target).await.map_err(BackupError::of("the store"))?;
+    let identity = snapshot.identity().await.map_err(BackupError::of("the store"))?;
+    Ok((snapshot, identity))
 }
 
 async fn fill(
     snapshot: &Snapshot,
+    identity: &StoreIdentity,
     folder: &Path,
     (now, version): (Timestamp, &str),
     on_report: OnReport<'_>,
@@ -75,6 +131,8 @@ async fn fill(
         format: Manifest::format(),
         version: version.to_owned(),
         engine: snapshot.engine().to_owned(),
+        store_id: Some(identity.store_id.clone()),
+        key_test: identity.key_test.clone(),
         schema_version: snapshot.schema_version(),
         taken_at: now.rfc3339(),
         bytes,

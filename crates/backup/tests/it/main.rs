@@ -4,7 +4,7 @@ mod archive;
 
 use std::path::Path;
 
-use backup::{Backup, DATA_FILE, Manifest, Phase, drill, find, inspect, restore};
+use backup::{Backup, DATA_FILE, Manifest, OtherStore, Phase, drill, find, inspect, restore};
 use domain::Timestamp;
 use sha2::{Digest, Sha256};
 use store::testing::{Fresh, engines};
@@ -74,6 +74,8 @@ async fn released_backup(folder: &Path) -> Backup {
         format: 1,
         version: "0.1.0".to_owned(),
         engine: "sqlite".to_owned(),
+        store_id: None,
+        key_test: None,
         schema_version: RELEASED,
         taken_at: Timestamp::from_millis(NOW_MS).rfc3339(),
         bytes: file.len() as u64,
@@ -83,7 +85,7 @@ async fn released_backup(folder: &Path) -> Backup {
     let text = serde_json::to_vec(&manifest).expect("JSON");
     std::fs::write(folder.join("manifest.json"), text).expect("written");
     source.remove().await;
-    find(folder).expect("a backup")
+    find(folder, OtherStore::Refused).expect("a backup").0
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -112,14 +114,14 @@ async fn a_backup_of_the_first_release_is_the_way_back_and_the_way_to_this_one()
 
     // Back: the program of the first release starts on the restored file.
     let target = Target::Sqlite { path: folder.path().join("back").join(DATA_FILE) };
-    restore(&backup, &target, &mut quiet).await.expect("restored");
+    restore(&backup, &target, OtherStore::Refused, &mut quiet).await.expect("restored");
     let store = Store::open(target, released()).await.expect("the first release opens");
     check_rows(&store).await;
     store.close().await;
 
     // Forward: this program fills either engine with it.
     for engine in engines().await {
-        restore(&backup, &engine.target(), &mut quiet).await.expect("restored");
+        restore(&backup, &engine.target(), OtherStore::Refused, &mut quiet).await.expect("restored");
         let store = engine.open(Options::default()).await;
         check_rows(&store).await;
         store.close().await;

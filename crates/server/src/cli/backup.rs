@@ -3,18 +3,21 @@
 use std::num::NonZeroU32;
 
 use backup::archive::list_archive;
-use backup::{BackupError, Manifest, Move, OnReport};
+use backup::{
+    BackupError, BrokenBackup, KeepRules, Listing, Manifest, Move, OnReport, OtherStore, TakeOptions, Taken,
+};
 use clap::{Args, ValueEnum};
 use commands::CommandFailure;
 use domain::Timestamp;
 use serde_json::{Value, json};
 use service::Clock;
-use store::transfer::Restart;
+use store::transfer::{CopyBegin, Restart};
 use store::{StoreError, Target};
 
 use super::archive_restore;
-use super::backup_place::{BackupPlace, S3Options};
+use super::backup_place::{BackupPlace, FoundBackup, S3Options};
 use super::progress::ProgressLines;
+use super::service_key::ServiceKeyOptions;
 use super::store_options::StoreOptions;
 
 /// The end of the help of `stagedoor backup`.
@@ -23,13 +26,16 @@ A backup is a folder with all rows as a SQLite file, whatever the store's engine
 gets its name when it was compared with the store, table by table, and synced. The service runs meanwhile.
 
 Examples:
-  stagedoor backup --data /var/lib/stagedoor --to /backup --keep 24
+  stagedoor backup --data /var/lib/stagedoor --to /backup --keep 24 --keep-daily 7 --keep-weekly 4
   STAGEDOOR_DATABASE_URL_FILE=/etc/stagedoor/keys/database-url stagedoor backup --to /backup
   stagedoor backup --list --to /backup
   AWS_ACCESS_KEY_ID=key AWS_SECRET_ACCESS_KEY_FILE=/etc/stagedoor/keys/s3 \\
     stagedoor backup --to s3://bucket/stagedoor --s3-endpoint https://minio.example.com:9000 --keep 24
 
 A backup in an object store is read again after it was written, and compared.
+
+A place that has backups of another store alone is refused, because an unmounted disk looks like a new, empty store. A
+backup that cannot be used is named on stderr; it is neither restored nor deleted, and does not count.
 
 The keys are not in a backup: without the service key its stream keys and webhook secrets cannot be opened.
 
@@ -78,12 +84,25 @@ pub struct BackupOptions {
     #[command(flatten)]
     s3: S3Options,
 
-    /// Deletes the oldest backups of the place until this many are left, the new one among them.
+    /// Deletes older backups of this store, but the newest N, and what --keep-daily and --keep-weekly keep.
+    /// Those of other stores stay.
     #[arg(long, value_name = "N")]
     keep: Option<NonZeroU32>,
 
+    /// As --keep, and keeps the newest backup of each of the last N days (UTC) that have one.
+    #[arg(long, value_name = "N")]
+    keep_daily: Option<NonZeroU32>,
+
+    /// As --keep, and keeps the newest backup of each of the last N weeks (UTC, from Monday) that have one.
+    #[arg(long, value_name = "N")]
+    keep_weekly: Option<NonZeroU32>,
+
+    /// The place has backups of other stores, and this one is meant to be beside them.
+    #[arg(long)]
+    other_store: bool,
+
     /// Takes no backup, and lists those of the place, oldest first, and the times that its archive reaches.
-    #[arg(long, conflicts_with = "keep")]
+    #[arg(long, conflicts_with_all = ["keep", "keep_daily", "keep_weekly", "other_store"])]
     list: bool,
 
     /// Prints one JSON object, and no progress.
@@ -105,6 +124,16 @@ pub struct RestoreOptions {
     /// The place.
     #[command(flatten)]
     store: StoreOptions,
+
+    /// The service key.
+    #[command(flatten)]
+    key: ServiceKeyOptions,
+
+    /// The latest backup is meant, although the place has those of several stores. A part of another store,
+    /// which an interrupted restore or move has left in the database, is replaced. A store that is complete
+    /// is never replaced.
+    #[arg(long)]
+    other_store: bool,
 
     /// Restores the archive of the place as it was at a time, as in 2026-11-26T10:00:00Z, or at its latest
     /// one: with the last segment that has no later commit.
@@ -176,6 +205,11 @@ pub struct MigrateOptions {
     #[arg(long)]
     restart: bool,
 
+    /// Replaces a part of another store, which an interrupted move or restore has left in the database. A
+    /// store that is complete is never replaced.
+    #[arg(long)]
+    other_store: bool,
+
     /// Prints one JSON object, and no progress.
     #[arg(long)]
     json: bool,
@@ -195,7 +229,8 @@ pub async fn run_backup(options: &BackupOptions) -> Result<(), CommandFailure> {
     let mut report = |phase, name: &str, done| progress.report(phase, name, done);
     let taken = take(&place, &target, options, &mut report).await;
     drop(progress);
-    let (address, manifest, deleted) = taken.map_err(failure)?;
+    let Taken { address, manifest, deleted, broken } = taken.map_err(failure)?;
+    warn_of(&broken);
     if options.json {
         let mut value = as_json(&address, &manifest);
         value["deleted"] = json!(deleted);
@@ -210,52 +245,56 @@ pub async fn run_backup(options: &BackupOptions) -> Result<(), CommandFailure> {
 }
 
 async fn list(place: &BackupPlace, options: &BackupOptions) -> Result<(), CommandFailure> {
-    let backups = match place {
-        BackupPlace::Folder(folder) => {
-            let backups = backup::list(folder).map_err(failure)?;
-            backups.into_iter().map(|backup| (backup.folder.display().to_string(), backup.manifest)).collect()
-        }
-        BackupPlace::S3(place) => place.list().await.map_err(failure)?,
+    let listed = match place {
+        BackupPlace::Folder(folder) => backup::list(folder),
+        BackupPlace::S3(place) => place.list().await,
     };
-    let backups: Vec<(String, Manifest)> = backups;
+    let Listing { backups, broken } = listed.map_err(failure)?;
+    warn_of(&broken);
     let archive = list_archive(&place.clone().archive()).await.map_err(failure)?;
     if options.json {
-        let backups: Vec<_> = backups.iter().map(|(address, manifest)| as_json(address, manifest)).collect();
+        let backups: Vec<_> = backups.iter().map(|each| as_json(&each.address, &each.manifest)).collect();
+        let broken = broken.iter().map(|each| json!({ "backup": each.address, "problem": each.problem }));
         let generations: Vec<_> = archive.iter().map(archive_restore::as_json).collect();
-        println!("{}", json!({ "backups": backups, "generations": generations }));
+        let broken: Vec<_> = broken.collect();
+        println!("{}", json!({ "backups": backups, "broken": broken, "generations": generations }));
     } else if backups.is_empty() && archive.is_empty() {
         println!("{} has no backup.", options.to);
     } else {
-        backups.iter().for_each(|(address, manifest)| println!("{}", as_line(address, manifest)));
+        backups.iter().for_each(|each| println!("{}", as_line(&each.address, &each.manifest)));
         archive.iter().for_each(|generation| println!("{}", archive_restore::as_line(generation)));
     }
     Ok(())
 }
 
-/// Takes a backup, and gives its address, its manifest and the number of deleted ones.
+/// Names the backups that cannot be used.
+fn warn_of(broken: &[BrokenBackup]) {
+    for BrokenBackup { problem, .. } in broken {
+        eprintln!("stagedoor: warning: a backup is skipped: {problem}");
+    }
+}
+
 async fn take(
     place: &BackupPlace,
     target: &Target,
     options: &BackupOptions,
     report: OnReport<'_>,
-) -> Result<(String, Manifest, usize), BackupError> {
+) -> Result<Taken, BackupError> {
     let now = (Clock::system().now(), env!("CARGO_PKG_VERSION"));
+    let keep = KeepRules { last: options.keep, daily: options.keep_daily, weekly: options.keep_weekly };
+    let how = TakeOptions { keep, other: other(options.other_store) };
     match place {
-        BackupPlace::Folder(folder) => {
-            let taken = backup::take(target, folder, options.keep, now, report).await?;
-            Ok((taken.backup.folder.display().to_string(), taken.backup.manifest, taken.deleted))
-        }
+        BackupPlace::Folder(folder) => backup::take(target, folder, how, now, report).await,
         BackupPlace::S3(place) => {
             let folder = options.s3.temporary_folder()?;
-            let taken = backup::take(target, folder.path(), None, now, report).await?;
-            let address = place.store(&taken.backup, report).await?;
-            let deleted = match options.keep {
-                Some(keep) => place.delete_old(keep).await?,
-                None => 0,
-            };
-            Ok((address, taken.backup.manifest, deleted))
+            backup::take_to_s3(target, (place, folder.path()), how, now, report).await
         }
     }
+}
+
+/// What `--other-store` says.
+fn other(is_meant: bool) -> OtherStore {
+    if is_meant { OtherStore::Meant } else { OtherStore::Refused }
 }
 
 /// Restores a backup, or proves it.
@@ -287,8 +326,8 @@ pub async fn run_restore(options: &RestoreOptions) -> Result<(), CommandFailure>
     let target = options.store.target().map_err(CommandFailure::Usage)?;
     let mut progress = ProgressLines::new(options.json);
     let mut report = |phase, name: &str, done| progress.report(phase, name, done);
-    let found = place.find(&options.s3, &mut report).await.map_err(failure)?;
-    let restored = backup::restore(&found.backup, &target, &mut report).await;
+    let found = find(&place, options, other(options.other_store), &mut report).await?;
+    let restored = backup::restore(&found.backup, &target, other(options.other_store), &mut report).await;
     drop(progress);
     let restored = restored.map_err(failure)?;
     match options.json {
@@ -300,10 +339,28 @@ pub async fn run_restore(options: &RestoreOptions) -> Result<(), CommandFailure>
     Ok(())
 }
 
+/// The backup of the place, whose secrets open with the service key if one is given.
+async fn find(
+    place: &BackupPlace,
+    options: &RestoreOptions,
+    other: OtherStore,
+    report: OnReport<'_>,
+) -> Result<FoundBackup, CommandFailure> {
+    let key = options.key.key().map_err(CommandFailure::Usage)?;
+    let found = place.find(&options.s3, other, report).await.map_err(failure)?;
+    warn_of(&found.broken);
+    if let Some(key) = key {
+        let Manifest { store_id, key_test, .. } = &found.backup.manifest;
+        backup::check_service_key(store_id.as_ref(), key_test.as_deref(), &key).map_err(failure)?;
+    }
+    Ok(found)
+}
+
 async fn prove(place: &BackupPlace, options: &RestoreOptions) -> Result<(), CommandFailure> {
     let mut progress = ProgressLines::new(options.json);
     let mut report = |phase, name: &str, done| progress.report(phase, name, done);
-    let found = place.find(&options.s3, &mut report).await.map_err(failure)?;
+    // A drill proves the latest one, of whatever store.
+    let found = find(place, options, OtherStore::Meant, &mut report).await?;
     let drill = backup::drill(&found.backup, options.s3.work(), &mut report).await;
     drop(progress);
     let (drill, manifest) = (drill.map_err(failure)?, &found.backup.manifest);
@@ -351,7 +408,8 @@ impl MigrateOptions {
         match (self.from, self.to) {
             (EngineOption::Sqlite, EngineOption::Postgres) => {
                 let restart = if self.restart { Restart::Always } else { Restart::Never };
-                Ok(Move::ToPostgres { from: file, to: url, restart })
+                let begin = CopyBegin { restart, other: self.other_store };
+                Ok(Move::ToPostgres { from: file, to: url, begin })
             }
             (EngineOption::Postgres, EngineOption::Sqlite) => Ok(Move::ToSqlite { from: url, to: file }),
             _ => Err("--from and --to must be different engines; stagedoor backup and stagedoor restore copy a store to \
@@ -362,14 +420,16 @@ impl MigrateOptions {
 }
 
 fn as_json(address: &str, manifest: &Manifest) -> Value {
-    let Manifest { version, engine, schema_version, taken_at, bytes, sha256, .. } = manifest;
-    json!({ "backup": address, "version": version, "engine": engine, "schemaVersion": schema_version,
-        "takenAt": taken_at, "bytes": bytes, "sha256": sha256, "rows": manifest.rows() })
+    let Manifest { version, engine, schema_version, taken_at, bytes, sha256, store_id, .. } = manifest;
+    json!({ "backup": address, "storeId": store_id, "version": version, "engine": engine,
+        "schemaVersion": schema_version, "takenAt": taken_at, "bytes": bytes, "sha256": sha256,
+        "rows": manifest.rows() })
 }
 
 fn as_line(address: &str, manifest: &Manifest) -> String {
+    let store = manifest.store_id.as_ref().map_or_else(String::new, |id| format!(", store {id}"));
     format!(
-        "{address}  {} rows, {} MiB, from {} by version {}",
+        "{address}  {} rows, {} MiB, from {} by version {}{store}",
         manifest.rows(),
         manifest.bytes.div_ceil(1 << 20),
         manifest.engine,

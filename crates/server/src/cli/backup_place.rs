@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use backup::archive::ArchivePlace;
-use backup::{Backup, BackupError, OnReport, S3_SCHEME, S3Access, S3Place, WORK_PREFIX};
+use backup::{
+    Backup, BackupError, BrokenBackup, OnReport, OtherStore, S3_SCHEME, S3Access, S3Place, WORK_PREFIX,
+};
 use clap::Args;
 use commands::secret;
 use temporary_folder::TemporaryFolder;
@@ -87,6 +89,8 @@ impl S3Options {
 pub(super) struct FoundBackup {
     pub backup: Backup,
     pub address: String,
+    /// Older backups of the place that cannot be used.
+    pub broken: Vec<BrokenBackup>,
     /// Holds a backup of an object store, and is deleted with the value.
     _copy: Option<TemporaryFolder>,
 }
@@ -104,17 +108,19 @@ impl BackupPlace {
     pub async fn find(
         &self,
         options: &S3Options,
+        other: OtherStore,
         on_report: OnReport<'_>,
     ) -> Result<FoundBackup, BackupError> {
         match self {
             Self::Folder(path) => {
-                let backup = backup::find(path)?;
-                Ok(FoundBackup { address: backup.folder.display().to_string(), backup, _copy: None })
+                let (backup, broken) = backup::find(path, other)?;
+                let address = backup.folder.display().to_string();
+                Ok(FoundBackup { address, backup, broken, _copy: None })
             }
             Self::S3(place) => {
                 let folder = options.temporary_folder()?;
-                let (backup, address) = place.fetch(folder.path(), on_report).await?;
-                Ok(FoundBackup { backup, address, _copy: Some(folder) })
+                let (backup, address, broken) = place.fetch(folder.path(), other, on_report).await?;
+                Ok(FoundBackup { backup, address, broken, _copy: Some(folder) })
             }
         }
     }

@@ -1,6 +1,6 @@
 //! `stagedoor doctor`: the doctor of bots, and with `--deep` that of a store.
 
-use backup::{Finding, inspect};
+use backup::{Finding, inspect, inspect_service_key};
 use clap::Args;
 use commands::CommandFailure;
 use commands::doctor::DoctorOptions;
@@ -9,6 +9,7 @@ use service::Clock;
 
 use super::backup::failure;
 use super::router_finding::{self, RouterFinding};
+use super::service_key::ServiceKeyOptions;
 use super::store_options::StoreOptions;
 
 /// The heading of the options of `--deep`, in the help.
@@ -39,6 +40,10 @@ pub struct DoctorCommand {
     /// The store.
     #[command(flatten, next_help_heading = DEEP)]
     pub store: StoreOptions,
+
+    /// The service key.
+    #[command(flatten, next_help_heading = DEEP)]
+    pub key: ServiceKeyOptions,
 }
 
 /// Examines a store, and prints what it finds.
@@ -48,7 +53,10 @@ pub struct DoctorCommand {
 pub async fn examine_store(options: &DoctorCommand) -> Result<(), CommandFailure> {
     let target = options.store.target().map_err(CommandFailure::Usage)?;
     let now = Clock::system().now();
-    let findings = inspect(&target, now).await.map_err(failure)?;
+    let mut findings = inspect(&target, now).await.map_err(failure)?;
+    if let Some(key) = options.key.key().map_err(CommandFailure::Usage)? {
+        findings.push(inspect_service_key(&target, &key).await.map_err(failure)?);
+    }
     let router = RouterFinding::of(&options.nodes, options.operator_key.as_deref(), &target, now).await?;
     match options.bot.is_json() {
         true => println!("{}", as_json(&findings, &router)),

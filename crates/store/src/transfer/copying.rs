@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::catalog::TableShape;
-use super::postgres_copy::{PostgresCopy, Restart, TableState};
+use super::postgres_copy::{CopyBegin, PostgresCopy, TableState};
 use super::sqlite_copy::SqliteCopy;
 use super::{OnProgress, Progress, Snapshot, Step};
 use crate::{DatabaseUrl, StoreError};
@@ -33,7 +33,8 @@ pub async fn copy_to_sqlite(
 }
 
 /// Copies all rows into an empty schema of PostgreSQL. A copy of the same `source` that was interrupted goes
-/// on. No node can start on the schema before [`copy_to_postgres`] has succeeded.
+/// on, unless `begin` says otherwise. No node can start on the schema before [`copy_to_postgres`] has
+/// succeeded.
 ///
 /// # Errors
 /// [`StoreError::Open`] if the schema has a store, or a part of another source; else the engines'.
@@ -41,10 +42,10 @@ pub async fn copy_to_postgres(
     snapshot: &Snapshot,
     url: &DatabaseUrl,
     source: &str,
-    restart: Restart,
+    begin: CopyBegin,
     on_progress: OnProgress<'_>,
 ) -> Result<(), StoreError> {
-    let copy = PostgresCopy::begin(url, source, restart).await?;
+    let copy = PostgresCopy::begin(url, source, begin).await?;
     let tables = snapshot.catalog().tables();
     clear_fresh(&copy, tables).await?;
     for table in tables {

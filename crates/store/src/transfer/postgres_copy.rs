@@ -33,6 +33,20 @@ pub enum Restart {
     Always,
 }
 
+/// What becomes of a copy that was interrupted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CopyBegin {
+    /// Of the same source.
+    pub restart: Restart,
+    /// Whether one of another source is replaced. Otherwise it is refused.
+    pub other: bool,
+}
+
+impl CopyBegin {
+    /// The same copy goes on, and another one is refused.
+    pub const GO_ON: Self = Self { restart: Restart::Never, other: false };
+}
+
 /// A schema that is being filled.
 pub(super) struct PostgresCopy {
     connected: Connected,
@@ -50,28 +64,43 @@ pub(super) enum TableState {
 }
 
 impl PostgresCopy {
-    /// Prepares an empty schema, or goes on with the copy of `source` that was interrupted.
+    /// Prepares an empty schema, or goes on with the copy of `source` that was interrupted. No node has
+    /// started on the rows of a copy that is not complete.
     ///
     /// # Errors
     /// [`StoreError::Open`] if the schema has a store, or a part of another one.
-    pub async fn begin(url: &DatabaseUrl, source: &str, restart: Restart) -> Result<Self, StoreError> {
+    pub async fn begin(url: &DatabaseUrl, source: &str, begin: CopyBegin) -> Result<Self, StoreError> {
         let connected = Connected::open(url).await?;
         let copy = Self { connected, source: source.to_owned() };
+        let mut restart = begin.restart;
         if copy.connected.has_table(TRANSFER_PROGRESS).await? {
-            copy.check_source().await?;
+            match copy.other_source().await? {
+                None => {}
+                Some(_) if begin.other => restart = Restart::Always,
+                Some(found) => {
+                    return Err(StoreError::Open(format!(
+                        "it holds a part of another store ({found}): finish that copy, replace it with --other-store, \
+                         or empty the schema"
+                    )));
+                }
+            }
         } else if copy.connected.history().await?.is_empty() {
             copy.client().batch_execute(CREATE_PROGRESS).await.map_err(failed)?;
             copy.record(WHOLE, "", false).await?;
         } else {
-            return Err(StoreError::Open(
-                "its schema has a store already: give the copy an empty database, or an empty schema in the search_path"
-                    .to_owned(),
-            ));
+            // A store of an earlier release has no id.
+            let id = copy.connected.texts("SELECT store_id FROM store_identity").await.unwrap_or_default();
+            let id = id.first().map(|id| format!(" ({id})")).unwrap_or_default();
+            return Err(StoreError::Open(format!(
+                "its schema has a store already{id}: give the copy an empty database, or an empty schema in the \
+                 search_path"
+            )));
         }
         migrate_on(copy.client(), MIGRATIONS).await?;
         if restart == Restart::Always {
-            let sql = "DELETE FROM transfer_progress WHERE table_name <> ''";
+            let sql = "DELETE FROM transfer_progress";
             copy.client().batch_execute(sql).await.map_err(failed)?;
+            copy.record(WHOLE, "", false).await?;
         }
         Ok(copy)
     }
@@ -80,17 +109,13 @@ impl PostgresCopy {
         &self.connected.client
     }
 
-    async fn check_source(&self) -> Result<(), StoreError> {
+    /// The source of the copy that was interrupted, if it is another one.
+    async fn other_source(&self) -> Result<Option<String>, StoreError> {
         let sql = "SELECT source FROM transfer_progress WHERE table_name = ''";
         let row = self.client().query_opt(sql, &[]).await.map_err(failed)?;
-        let Some(row) = row else { return self.record(WHOLE, "", false).await };
+        let Some(row) = row else { return self.record(WHOLE, "", false).await.map(|()| None) };
         let found: String = row.try_get(0).map_err(failed)?;
-        if found == self.source {
-            return Ok(());
-        }
-        Err(StoreError::Open(format!(
-            "it holds a part of another store ({found}): finish that copy, or empty the schema"
-        )))
+        Ok((found != self.source).then_some(found))
     }
 
     async fn record(&self, table: &str, last_key: &str, is_done: bool) -> Result<(), StoreError> {

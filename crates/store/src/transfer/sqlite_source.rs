@@ -7,7 +7,7 @@ use rusqlite::backup::{Backup, StepResult};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags, params_from_iter};
 
-use super::catalog::{ColumnKind, TableShape};
+use super::catalog::{ColumnKind, TABLES, TableShape};
 use super::{CHUNK_ROWS, ChunkSender, OnProgress, Progress, Step};
 use crate::migrate::{self, Applied};
 use crate::sqlite::connection::{SqliteParameter, running, unopened};
@@ -166,6 +166,22 @@ pub(super) fn copy_pages(
             _ => return Err(StoreError::Busy("another process holds the data file")),
         }
     }
+}
+
+/// The tables of a file that no process writes to, of whatever schema, with the numbers of their rows.
+///
+/// # Errors
+/// The engine's; [`StoreError::Open`] if the file cannot be opened.
+pub fn count_rows(path: &Path) -> Result<Vec<(String, u64)>, StoreError> {
+    let connection = open(path)?;
+    let count = |table: String| -> rusqlite::Result<(String, u64)> {
+        let sql = format!("SELECT COUNT(*) FROM \"{}\"", table.replace('"', "\"\""));
+        let rows: i64 = connection.query_row(&sql, [], |row| row.get(0))?;
+        Ok((table, rows.unsigned_abs()))
+    };
+    let tables = texts(&connection, TABLES)?;
+    let counted = tables.into_iter().map(count).collect::<rusqlite::Result<_>>();
+    counted.map_err(|error| running(error, ""))
 }
 
 /// Checks the pages, indexes and foreign keys of a file that no process writes to.

@@ -1,7 +1,7 @@
 //! The id of a store, and the test of its service key.
 
 use store::testing::{Fresh, engines, postgres, sqlite};
-use store::transfer::{Restart, Snapshot, copy_to_postgres, copy_to_sqlite};
+use store::transfer::{CopyBegin, Snapshot, copy_to_postgres, copy_to_sqlite};
 use store::{Options, Target};
 
 use crate::{both, tx};
@@ -23,7 +23,7 @@ async fn a_store_has_one_id_and_its_copies_have_the_same() {
                     copy_to_sqlite(&snapshot, &path, &mut |_| {}).await.unwrap();
                 }
                 Target::Postgres { url } => {
-                    copy_to_postgres(&snapshot, &url, "a", Restart::Never, &mut |_| {}).await.unwrap();
+                    copy_to_postgres(&snapshot, &url, "a", CopyBegin::GO_ON, &mut |_| {}).await.unwrap();
                 }
             }
             assert_eq!(id_of(&copy).await, own.store_id.as_str());

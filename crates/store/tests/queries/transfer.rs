@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use store::testing::{Fresh, engines, postgres, sqlite};
-use store::transfer::{Progress, Restart, Snapshot, TableSum, check_file, copy_to_postgres, copy_to_sqlite};
+use store::transfer::{
+    CopyBegin, Progress, Restart, Snapshot, TableSum, check_file, copy_to_postgres, copy_to_sqlite,
+};
 use store::{DatabaseUrl, Options, Store, StoreError, Target, Tx, params};
 use tokio::sync::Notify;
 
@@ -56,7 +58,7 @@ async fn a_copy_has_the_rows_of_its_source_whatever_the_engines() {
         copy_to_sqlite(&snapshot, &path, &mut |_| {}).await.unwrap();
         check_file(&path).unwrap();
         assert_eq!(sums(&file.target()).await, expected);
-        copy_to_postgres(&snapshot, &url(&database), "a", Restart::Never, &mut |_| {}).await.unwrap();
+        copy_to_postgres(&snapshot, &url(&database), "a", CopyBegin::GO_ON, &mut |_| {}).await.unwrap();
         assert_eq!(sums(&database.target()).await, expected);
         // Both copies are stores.
         for copy in [&file, &database] {
@@ -113,23 +115,44 @@ async fn an_interrupted_copy_goes_on_and_no_node_starts_before_it_is_complete() 
         tokio::select! {
             biased;
             () = half.notified() => {}
-            done = copy_to_postgres(&snapshot, &url, "one", restart, &mut stop) => panic!("not stopped: {done:?}"),
+            done = copy_to_postgres(&snapshot, &url, "one", CopyBegin { restart, other: false }, &mut stop) => panic!("not stopped: {done:?}"),
         }
         let refused = Store::open(database.target(), Options::default()).await.unwrap_err().to_string();
         assert!(refused.contains("is not complete"), "{refused}");
-        let other = copy_to_postgres(&snapshot, &url, "two", Restart::Never, &mut |_| {}).await.unwrap_err();
+        let other =
+            copy_to_postgres(&snapshot, &url, "two", CopyBegin::GO_ON, &mut |_| {}).await.unwrap_err();
         assert!(other.to_string().contains("a part of another store (one)"), "{other}");
     }
+    // Who says so replaces the part of the other store, and every row is copied again.
+    let replace = CopyBegin { other: true, ..CopyBegin::GO_ON };
+    let half = Arc::new(Notify::new());
+    let reached = half.clone();
+    let mut begun = None;
+    let mut stop = |progress: Progress<'_>| {
+        if progress.table == "chat_messages" {
+            begun.get_or_insert(progress.done);
+            reached.notify_one();
+        }
+    };
+    tokio::select! {
+        biased;
+        () = half.notified() => {}
+        done = copy_to_postgres(&snapshot, &url(&database), "two", replace, &mut stop) => panic!("not stopped: {done:?}"),
+    }
+    assert_eq!(begun, Some(5_000), "from the first chunk");
+    let mut stop = |_: Progress<'_>| {};
+    let refused = copy_to_postgres(&snapshot, &url(&database), "one", CopyBegin::GO_ON, &mut stop).await;
+    assert!(refused.unwrap_err().to_string().contains("a part of another store (two)"));
     let mut first = None;
     let mut note = |progress: Progress<'_>| {
         if progress.table == "chat_messages" {
             first.get_or_insert(progress.done);
         }
     };
-    copy_to_postgres(&snapshot, &url(&database), "one", Restart::Never, &mut note).await.unwrap();
+    copy_to_postgres(&snapshot, &url(&database), "two", CopyBegin::GO_ON, &mut note).await.unwrap();
     assert_eq!(first, Some(5_000), "the copy goes on with the second chunk");
     assert_eq!(sums(&database.target()).await, expected);
-    let again = copy_to_postgres(&snapshot, &url(&database), "one", Restart::Never, &mut |_| {}).await;
+    let again = copy_to_postgres(&snapshot, &url(&database), "two", CopyBegin::GO_ON, &mut |_| {}).await;
     assert!(again.unwrap_err().to_string().contains("has a store already"));
     database.open(Options::default()).await.close().await;
     database.remove().await;

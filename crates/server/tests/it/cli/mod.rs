@@ -18,6 +18,7 @@ mod sandbox_hosts;
 pub(crate) mod serving;
 mod shell_files;
 mod shutdown;
+mod store_identity;
 mod tls_faults;
 mod traces;
 mod unix_socket;
