@@ -45,6 +45,12 @@ pub trait Bus: Send + Sync {
         true
     }
 
+    /// Whether the server of the bus refuses this node: its login, or what it has to do. An operator has to
+    /// act.
+    fn is_refused(&self) -> bool {
+        false
+    }
+
     /// A snapshot of the counters.
     fn stats(&self) -> Stats {
         Stats::default()
@@ -62,7 +68,7 @@ pub struct Stats {
     pub received: u64,
     /// Channels that this node is subscribed to now.
     pub interests: u64,
-    /// Open connections. Normally one to publish and, with a subscriber, one to receive; none on a single
+    /// Open connections that the server lets do their work. Normally one to publish and, with a subscriber, one to receive; none on a single
     /// node.
     pub connections: u64,
     /// Connections that ended, of both kinds.

@@ -28,4 +28,4 @@ pub use futures_util::future::BoxFuture;
 pub use local::LocalBus;
 pub use message::{Delivery, Message};
 pub use nats::{Access, Address, BadAccess, BadAddress};
-pub use nats_bus::{BadPrefix, NatsBus, Options, Prefix, Unreachable};
+pub use nats_bus::{BadPrefix, NatsBus, NoBus, Options, Prefix};

@@ -24,14 +24,14 @@ use std::time::Duration;
 
 use domain::ChannelId;
 use futures_util::future::BoxFuture;
-use nats::Address;
+use nats::{Address, Connection, ConnectionError};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use crate::{Bus, Delivery, Interest, Message, QUEUE_MAX, Stats, Subscriber};
 use publisher::{Batch, Publisher};
 use receiver::Receiver;
-use shared::Shared;
+use shared::{Duty, Link, Shared};
 
 pub use shared::Options;
 pub use subjects::{BadPrefix, Prefix};
@@ -39,12 +39,31 @@ pub use subjects::{BadPrefix, Prefix};
 /// Deadline of the first connection.
 const FIRST_CONNECTION_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// NATS was not reached.
+/// Why a node has no bus at its start.
 #[derive(Debug, thiserror::Error)]
-#[error("the bus at {address} was not reached within {} s: {reason}", FIRST_CONNECTION_TIMEOUT.as_secs())]
-pub struct Unreachable {
-    address: Address,
-    reason: String,
+pub enum NoBus {
+    /// NATS was not reached, or refused the login.
+    #[error("the bus at {address} was not reached within {} s: {reason}", FIRST_CONNECTION_TIMEOUT.as_secs())]
+    Unreachable {
+        /// Its address.
+        address: Address,
+        /// The last failure.
+        reason: String,
+    },
+    /// NATS refuses the subjects of this service.
+    #[error(
+        "the bus at {address} refuses what a node has to do there ({reason}): give its user the rights to publish and to \
+         subscribe to {}.>",
+        prefix.as_str()
+    )]
+    NoRights {
+        /// Its address.
+        address: Address,
+        /// The prefix of the subjects.
+        prefix: Prefix,
+        /// The server's words.
+        reason: String,
+    },
 }
 
 /// The bus of many nodes. Dropping it ends its connections.
@@ -67,19 +86,44 @@ impl NatsBus {
     /// Connects, and reconnects whenever a connection ends.
     ///
     /// # Errors
-    /// When NATS is not reached within 10 s. A node without a bus must not start.
-    pub async fn connect(options: Options) -> Result<Self, Unreachable> {
+    /// When NATS is not reached within 10 s, or refuses the subjects. A node without a bus must not start.
+    pub async fn connect(options: Options) -> Result<Self, NoBus> {
         let shared = Arc::new(Shared::new(options));
-        let mut reason = None;
-        let first = tokio::time::timeout(FIRST_CONNECTION_TIMEOUT, shared.connect("first", &mut reason));
-        let connection = first.await.map_err(|_| Unreachable {
-            address: shared.options.access.address.clone(),
-            reason: reason.unwrap_or_else(|| "no answer".to_owned()),
+        let (mut link, mut reason) = (Link::new(Duty::Publish), None);
+        let first = first_connection(&shared, &mut link, &mut reason);
+        let first = tokio::time::timeout(FIRST_CONNECTION_TIMEOUT, first).await;
+        let address = shared.options.access.address.clone();
+        let connection = first.unwrap_or_else(|_| {
+            let reason = reason.unwrap_or_else(|| "no answer".to_owned());
+            Err(NoBus::Unreachable { address, reason })
         })?;
         let (publisher, batches) = mpsc::channel(publisher::BATCHES_WAITING_MAX);
         let mut tasks = JoinSet::new();
-        tasks.spawn(Publisher::new(shared.clone(), batches).run(connection));
+        tasks.spawn(Publisher::new(shared.clone(), batches, link).run(connection));
         Ok(Self { shared, publisher, tasks: Mutex::new(tasks) })
+    }
+}
+
+/// Connects until a connection has the rights that a node needs.
+async fn first_connection(
+    shared: &Shared,
+    link: &mut Link,
+    reason: &mut Option<String>,
+) -> Result<Connection, NoBus> {
+    loop {
+        let mut connection = shared.connect(link, reason).await;
+        match shared.check_rights(&mut connection).await {
+            Ok(()) => {
+                shared.proven(link, connection.server());
+                return Ok(connection);
+            }
+            Err(ConnectionError::Refused(reason)) => {
+                let (address, prefix) =
+                    (shared.options.access.address.clone(), shared.options.prefix.clone());
+                return Err(NoBus::NoRights { address, prefix, reason });
+            }
+            Err(error) => *reason = Some(error.to_string()),
+        }
     }
 }
 
@@ -109,6 +153,10 @@ impl Bus for NatsBus {
 
     fn is_receiving(&self) -> bool {
         self.shared.is_receiving.load(Relaxed)
+    }
+
+    fn is_refused(&self) -> bool {
+        self.shared.is_refused()
     }
 
     fn stats(&self) -> Stats {

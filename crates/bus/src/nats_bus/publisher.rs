@@ -14,7 +14,9 @@ use nats::{Connection, ConnectionError, ServerOp};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Interval, MissedTickBehavior};
 
-use super::shared::{PING_TICKS, PROBE_EVERY, SILENT_TICKS, Shared, Successor, TICK, arrival, count};
+use super::shared::{
+    Duty, Link, PING_TICKS, PROBE_EVERY, SILENT_TICKS, Shared, Successor, TICK, arrival, count,
+};
 use crate::Message;
 use crate::wire::{self, Origin};
 
@@ -106,6 +108,7 @@ pub(super) struct Publisher {
     /// Ticks so far.
     tick: u64,
     ticking: Interval,
+    link: Link,
     /// The pings of this connection.
     pings: Pings,
 }
@@ -119,7 +122,7 @@ struct Pings {
 }
 
 impl Publisher {
-    pub(super) fn new(shared: Arc<Shared>, batches: mpsc::Receiver<Batch>) -> Self {
+    pub(super) fn new(shared: Arc<Shared>, batches: mpsc::Receiver<Batch>, link: Link) -> Self {
         let mut ticking = tokio::time::interval(TICK);
         ticking.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Self {
@@ -131,6 +134,7 @@ impl Publisher {
             in_flight_bytes: 0,
             tick: 0,
             ticking,
+            link,
             pings: Pings::default(),
         }
     }
@@ -140,7 +144,7 @@ impl Publisher {
         loop {
             match self.run_connection(&mut connection).await {
                 Ok(()) => return,
-                Err(error) => self.shared.disconnected("publisher", &error),
+                Err(error) => self.shared.disconnected(&mut self.link, &error),
             }
             match self.reconnect().await {
                 Some(new) => connection = new,
@@ -157,7 +161,7 @@ impl Publisher {
         let mut successor: Option<Successor> = None;
         loop {
             if connection.is_leaving() && successor.is_none() {
-                successor = Some(self.shared.succeed(connection.server(), "publisher"));
+                successor = Some(self.shared.succeed(connection.server(), Duty::Publish));
             }
             let has_room = self.in_flight_bytes < IN_FLIGHT_BYTES_MAX;
             tokio::select! {
@@ -224,14 +228,20 @@ impl Publisher {
         Ok(false)
     }
 
-    /// Starts a connection. Messages in flight are sent again, except those that were given up.
+    /// Starts a connection. Messages in flight are sent again, except those that were given up. A message to
+    /// nobody before them finds out whether the server lets this node publish.
     fn start_connection(&mut self, connection: &mut Connection) {
+        let options = &self.shared.options;
+        connection.publish(&options.prefix.of_probe((options.random)()), &[], &[]);
         self.pings = Pings::default();
         self.drop_given_up();
         for batch in &mut self.in_flight {
             batch.ping = None;
         }
         self.send(connection);
+        if self.pings.sent == 0 {
+            self.ping(connection);
+        }
     }
 
     fn ping(&mut self, connection: &mut Connection) -> u64 {
@@ -272,7 +282,10 @@ impl Publisher {
     fn read_ops(&mut self, connection: &mut Connection) -> Result<(), ConnectionError> {
         while let Some(op) = connection.next_op()? {
             match op {
-                ServerOp::Pong => self.pings.answered += 1,
+                ServerOp::Pong => {
+                    self.pings.answered += 1;
+                    self.shared.proven(&mut self.link, connection.server());
+                }
                 ServerOp::Error(error) => return Err(ConnectionError::Refused(error.to_owned())),
                 ServerOp::Info(info) => {
                     let info = info.to_owned();
@@ -323,12 +336,17 @@ impl Publisher {
     async fn reconnect(&mut self) -> Option<Connection> {
         let shared = self.shared.clone();
         let mut reason = None;
-        let mut connecting = std::pin::pin!(shared.connect("publisher", &mut reason));
+        let mut link = std::mem::replace(&mut self.link, Link::new(Duty::Publish));
+        let mut connecting = Box::pin(shared.connect(&mut link, &mut reason));
         let mut new_batches = Vec::new();
         loop {
             let has_room = self.in_flight_bytes < IN_FLIGHT_BYTES_MAX;
             tokio::select! {
-                connection = &mut connecting => return Some(connection),
+                connection = &mut connecting => {
+                    drop(connecting);
+                    self.link = link;
+                    return Some(connection);
+                }
                 count = self.batches.recv_many(&mut new_batches, BATCHES_AT_ONCE_MAX), if has_room => {
                     if count == 0 {
                         return None;

@@ -21,7 +21,9 @@ use tokio::sync::mpsc;
 use tokio::time::{Interval, MissedTickBehavior};
 
 use super::interests::{Change, Changes};
-use super::shared::{PING_TICKS, PROBE_EVERY, SILENT_TICKS, Shared, Successor, TICK, arrival, count};
+use super::shared::{
+    Duty, Link, PING_TICKS, PROBE_EVERY, SILENT_TICKS, Shared, Successor, TICK, arrival, count,
+};
 use crate::Delivery;
 use crate::wire::{self, Origin};
 
@@ -58,6 +60,7 @@ pub(super) struct Receiver {
     /// Whether no connection was current before. Then no message can have been missed for long.
     is_first: bool,
     silent_ticks: u64,
+    link: Link,
     /// The probe of the present move, or of the last one.
     probe: Probe,
 }
@@ -93,6 +96,7 @@ impl Receiver {
             is_current: false,
             is_first: true,
             silent_ticks: 0,
+            link: Link::new(Duty::Receive),
             probe: Probe::default(),
         }
     }
@@ -101,11 +105,11 @@ impl Receiver {
     pub(super) async fn run(mut self) {
         let shared = self.shared.clone();
         loop {
-            let mut connection = shared.connect("receiver", &mut None).await;
+            let mut connection = shared.connect(&mut self.link, &mut None).await;
             let ended = self.run_connection(&mut connection).await;
             shared.is_receiving.store(false, Relaxed);
             if let Err(error) = ended {
-                shared.disconnected("receiver", &error);
+                shared.disconnected(&mut self.link, &error);
             }
             shared.interests.disconnected();
             if self.subscriber.is_closed() {
@@ -121,7 +125,7 @@ impl Receiver {
         let mut successor: Option<Successor> = None;
         loop {
             if connection.is_leaving() && self.is_current && successor.is_none() {
-                successor = Some(shared.succeed(connection.server(), "receiver"));
+                successor = Some(shared.succeed(connection.server(), Duty::Receive));
             }
             tokio::select! {
                 driven = connection.drive() => {
@@ -240,7 +244,10 @@ impl Receiver {
                         self.deliver(delivery).await;
                     }
                 }
-                ServerOp::Pong => self.on_pong().await,
+                ServerOp::Pong => {
+                    self.shared.proven(&mut self.link, connection.server());
+                    self.on_pong().await;
+                }
                 ServerOp::Error(error) => return Err(ConnectionError::Refused(error.to_owned())),
                 ServerOp::Info(info) => {
                     let info = info.to_owned();

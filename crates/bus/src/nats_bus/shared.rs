@@ -1,12 +1,12 @@
 //! The state that both connections of a [`NatsBus`](super::NatsBus) share, and how each connects.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use domain::{NodeId, Timestamp};
+use domain::{ChannelId, LogInterval, NodeId, Timestamp};
 use futures_util::future::BoxFuture;
-use nats::{Access, Connection, ConnectionError, Server, Servers};
+use nats::{Access, Connection, ConnectionError, Server, ServerOp, Servers};
 
 use super::interests::Interests;
 use super::subjects::Prefix;
@@ -20,7 +20,7 @@ pub(super) const SILENT_TICKS: u64 = 12;
 /// How often the probe of a move is published until it arrives.
 pub(super) const PROBE_EVERY: Duration = Duration::from_millis(20);
 /// First pause before a new connection attempt. The pause doubles with each attempt up to
-/// [`BACKOFF_LONGEST`].
+/// [`BACKOFF_LONGEST`], until a connection has proven itself.
 const BACKOFF_FIRST: Duration = Duration::from_millis(50);
 /// Longest pause. It is short, because messages are given up after two seconds.
 const BACKOFF_LONGEST: Duration = Duration::from_secs(1);
@@ -37,6 +37,49 @@ pub struct Options {
     pub now: Box<dyn Fn() -> Timestamp + Send + Sync>,
     /// Random numbers.
     pub random: Box<dyn Fn() -> u64 + Send + Sync>,
+}
+
+/// The number of the subscription with which rights are checked.
+const RIGHTS_SID: u64 = 1;
+
+/// What one of the two connections does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Duty {
+    Publish = 1,
+    Receive = 2,
+}
+
+impl Duty {
+    /// The name in the log.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Publish => "publisher",
+            Self::Receive => "receiver",
+        }
+    }
+}
+
+/// One of the two connections over all its attempts.
+#[derive(Debug)]
+pub(super) struct Link {
+    duty: Duty,
+    /// Attempts since a connection has proven itself.
+    tries: u32,
+    /// Whether the connection has proven itself: the server has confirmed what it is for.
+    is_proven: bool,
+    loss_log: LogInterval,
+}
+
+impl Link {
+    pub(super) fn new(duty: Duty) -> Self {
+        Self { duty, tries: 0, is_proven: false, loss_log: LogInterval::default() }
+    }
+
+    /// The pause before the next attempt; `None` before the first one.
+    fn pause(&self) -> Option<Duration> {
+        let doublings = self.tries.checked_sub(1)?;
+        Some(BACKOFF_FIRST.saturating_mul(2_u32.saturating_pow(doublings)).min(BACKOFF_LONGEST))
+    }
 }
 
 /// The next connection, while the present one goes on.
@@ -61,6 +104,8 @@ pub(super) struct Shared {
     pub(super) is_receiving: AtomicBool,
     /// When a connection last ended, in milliseconds since 1970; 0 before the first end.
     disconnected_ms: AtomicI64,
+    /// The duties ([`Duty`] as bits) that the server has refused last.
+    refused: AtomicU8,
 }
 
 #[derive(Default)]
@@ -86,59 +131,117 @@ impl Shared {
             counters: Counters::default(),
             is_receiving: AtomicBool::new(false),
             disconnected_ms: AtomicI64::new(0),
+            refused: AtomicU8::new(0),
         }
     }
 
-    /// Connects, with retries and without a deadline. Leaves the last error in `reason`.
-    pub(super) async fn connect(&self, which: &str, reason: &mut Option<String>) -> Connection {
-        let connection = self.connect_except(None, which, reason).await;
-        self.counters.connections.fetch_add(1, Relaxed);
-        connection
+    /// Connects, with retries and without a deadline. Leaves the last error in `reason`. The connection has to
+    /// [prove itself](Self::proven), or the next call begins with a pause that grows.
+    pub(super) async fn connect(&self, link: &mut Link, reason: &mut Option<String>) -> Connection {
+        self.connect_except(None, link, reason).await
     }
 
     /// Connects to another server than this one, which is about to stop.
-    pub(super) fn succeed(self: &Arc<Self>, leaving: &Server, which: &'static str) -> Successor {
+    pub(super) fn succeed(self: &Arc<Self>, leaving: &Server, duty: Duty) -> Successor {
         let (shared, leaving) = (self.clone(), leaving.clone());
-        Box::pin(async move { shared.connect_except(Some(&leaving), which, &mut None).await })
+        Box::pin(async move {
+            let connection = shared.connect_except(Some(&leaving), &mut Link::new(duty), &mut None).await;
+            let (address, server) = (&shared.options.access.address, connection.server());
+            tracing::info!(%address, %server, connection = duty.name(), "connected to the next server of the bus");
+            connection
+        })
     }
 
     async fn connect_except(
         &self,
         except: Option<&Server>,
-        which: &str,
+        link: &mut Link,
         reason: &mut Option<String>,
     ) -> Connection {
         let Options { access, node, random, .. } = &self.options;
-        let address = &access.address;
-        let mut tries = 0_u32;
         loop {
+            if let Some(pause) = link.pause() {
+                // Between half and all of the pause, so that nodes do not reconnect at the same time.
+                let jitter = pause.mul_f64((random() % 1_000) as f64 / 2_000.0);
+                tokio::time::sleep(pause / 2 + jitter).await;
+            }
+            let tries = link.tries;
+            link.tries = tries.saturating_add(1);
             match Connection::connect(access, &self.servers, tries as usize, except, node.as_str()).await {
                 Ok(connection) if connection.is_leaving() && except.is_some() => {
                     *reason = Some(ConnectionError::Leaving.to_string());
                 }
-                Ok(connection) => {
-                    let server = connection.server();
-                    tracing::info!(%address, %server, connection = which, tries, "connected to the bus");
-                    return connection;
-                }
+                Ok(connection) => return connection,
                 Err(error) => {
-                    tracing::debug!(%address, connection = which, tries, %error, "failed to connect to the bus");
+                    let (address, duty) = (&access.address, link.duty.name());
+                    tracing::debug!(%address, connection = duty, tries, %error, "failed to connect to the bus");
+                    self.note_refusal(link, &error);
                     *reason = Some(error.to_string());
                 }
             }
-            let pause = BACKOFF_FIRST.saturating_mul(2_u32.saturating_pow(tries)).min(BACKOFF_LONGEST);
-            // Between half and all of the pause, so that nodes do not reconnect at the same time.
-            let jitter = pause.mul_f64((random() % 1_000) as f64 / 2_000.0);
-            tokio::time::sleep(pause / 2 + jitter).await;
-            tries = tries.saturating_add(1);
         }
     }
 
-    pub(super) fn disconnected(&self, which: &str, error: &ConnectionError) {
+    /// Whether the user has the rights that a node needs: to subscribe to the subjects of nodes, channels and
+    /// probes, and to publish. The server answers a ping after it has refused what came before.
+    pub(super) async fn check_rights(&self, connection: &mut Connection) -> Result<(), ConnectionError> {
+        let Options { prefix, node, random, .. } = &self.options;
+        let (probe, channel) = (prefix.of_probe(random()), ChannelId::stored(node.as_str().to_owned()));
+        for subject in [&prefix.of_node(node), &prefix.of_channel(&channel), &probe] {
+            connection.subscribe(subject, RIGHTS_SID);
+            connection.unsubscribe(RIGHTS_SID);
+        }
+        connection.publish(&probe, &[], &[]);
+        connection.ping();
+        loop {
+            while let Some(op) = connection.next_op()? {
+                match op {
+                    ServerOp::Pong => return Ok(()),
+                    ServerOp::Error(error) => return Err(ConnectionError::Refused(error.to_owned())),
+                    ServerOp::Info(_) | ServerOp::Ping | ServerOp::Ok | ServerOp::Message { .. } => {}
+                }
+            }
+            connection.drive().await?;
+        }
+    }
+
+    /// The server has confirmed what the connection is for. Only such a connection counts as one.
+    pub(super) fn proven(&self, link: &mut Link, server: &Server) {
+        let tries = std::mem::take(&mut link.tries);
+        if std::mem::replace(&mut link.is_proven, true) {
+            return;
+        }
+        count(&self.counters.connections, 1);
+        self.refused.fetch_and(!(link.duty as u8), Relaxed);
+        let (address, duty, tries) =
+            (&self.options.access.address, link.duty.name(), tries.saturating_sub(1));
+        tracing::info!(%address, %server, connection = duty, tries, "connected to the bus");
+    }
+
+    pub(super) fn disconnected(&self, link: &mut Link, error: &ConnectionError) {
         count(&self.counters.disconnects, 1);
-        self.counters.connections.fetch_sub(1, Relaxed);
-        self.disconnected_ms.store(self.now().as_millis(), Relaxed);
-        tracing::warn!(address = %self.options.access.address, connection = which, %error, "connection to the bus lost");
+        if std::mem::take(&mut link.is_proven) {
+            self.counters.connections.fetch_sub(1, Relaxed);
+        }
+        self.note_refusal(link, error);
+        let now = self.now();
+        self.disconnected_ms.store(now.as_millis(), Relaxed);
+        let now = Duration::from_millis(now.as_millis().unsigned_abs());
+        if let Some(times) = link.loss_log.due(now) {
+            let (address, duty) = (&self.options.access.address, link.duty.name());
+            tracing::warn!(%address, connection = duty, %error, times, "connection to the bus lost");
+        }
+    }
+
+    fn note_refusal(&self, link: &Link, error: &ConnectionError) {
+        if matches!(error, ConnectionError::Refused(_)) {
+            self.refused.fetch_or(link.duty as u8, Relaxed);
+        }
+    }
+
+    /// Whether the server has refused a connection of this node, or what it is for, and not admitted it since.
+    pub(super) fn is_refused(&self) -> bool {
+        self.refused.load(Relaxed) != 0
     }
 
     /// When a connection last ended.

@@ -1,6 +1,7 @@
 //! The bus of many nodes against a real NATS server.
 
 mod moves;
+mod rights;
 mod secure;
 
 use std::sync::Arc;

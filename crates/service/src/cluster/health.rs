@@ -68,7 +68,7 @@ impl Service {
         let problem = match self.store_readiness() {
             Readiness::DiskFull => Some("STORE_DISK_FULL"),
             Readiness::StoreAway => Some("STORE_UNAVAILABLE"),
-            Readiness::Ready | Readiness::Draining => None,
+            Readiness::Ready | Readiness::Draining | Readiness::BusRefused => None,
         };
         let silent_ms = i64::try_from(self.store_silent_ms()).unwrap_or(i64::MAX);
         Part { name: "store", problem, last_success: Some(self.now().plus_ms(-silent_ms)) }
@@ -85,7 +85,9 @@ impl Service {
             true => stats.connections >= 2 && bus.is_receiving(),
             false => stats.connections >= 1,
         };
-        let problem = (!is_good).then_some("BUS_DISCONNECTED");
+        let is_good = is_good && !bus.is_refused();
+        let problem = if bus.is_refused() { "BUS_REFUSED" } else { "BUS_DISCONNECTED" };
+        let problem = (!is_good).then_some(problem);
         let last_success = if is_good { Some(self.now()) } else { stats.disconnected_at };
         Some(Part { name: "bus", problem, last_success })
     }
@@ -148,6 +150,7 @@ mod tests {
             (Readiness::Ready, Some("LATE"), HealthStatus::Degraded),
             (Readiness::Draining, None, HealthStatus::Down),
             (Readiness::StoreAway, Some("STORE_UNAVAILABLE"), HealthStatus::Down),
+            (Readiness::BusRefused, Some("BUS_REFUSED"), HealthStatus::Down),
         ] {
             assert_eq!(health(readiness, problem).status(), expected, "{readiness:?} {problem:?}");
         }

@@ -35,6 +35,8 @@ pub enum Readiness {
     StoreAway,
     /// The disk of the database is full. Reads are answered, writes are refused.
     DiskFull,
+    /// The server of the bus refuses this node: its login, or the subjects of the service.
+    BusRefused,
 }
 
 impl Service {
@@ -56,7 +58,11 @@ impl Service {
     /// Whether this node is ready for work. Makes no query, because the background loops record whether
     /// the store answers.
     pub fn readiness(&self) -> Readiness {
-        if self.node_state().is_retired() { Readiness::Draining } else { self.store_readiness() }
+        match self.store_readiness() {
+            _ if self.node_state().is_retired() => Readiness::Draining,
+            Readiness::Ready if self.0.bus.is_refused() => Readiness::BusRefused,
+            store => store,
+        }
     }
 
     /// Whether the store is ready for work.
