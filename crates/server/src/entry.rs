@@ -175,8 +175,9 @@ async fn serve(settings: Settings, environment: Environment) -> Result<(), Strin
 
 /// Reads the certificate again at each SIGHUP.
 async fn reload_at_hangup(mut hangup: Signal, certificate: Arc<ServedCertificate>) {
+    let clock = Clock::system();
     while hangup.recv().await.is_some() {
-        certificate.reload();
+        certificate.reload(clock.now());
     }
 }
 

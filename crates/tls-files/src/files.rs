@@ -83,10 +83,11 @@ pub fn system_certificates() -> Vec<CertificateDer<'static>> {
     rustls_native_certs::load_native_certs().certs
 }
 
-/// When a certificate expires, in Unix seconds; `None` if it is damaged.
-pub fn expiry(certificate: &CertificateDer<'_>) -> Option<i64> {
+/// From when to when a certificate is valid, in Unix seconds; `None` if it is damaged.
+pub fn validity(certificate: &CertificateDer<'_>) -> Option<(i64, i64)> {
     let (_, parsed) = x509_parser::parse_x509_certificate(certificate).ok()?;
-    Some(parsed.validity().not_after.timestamp())
+    let validity = parsed.validity();
+    Some((validity.not_before.timestamp(), validity.not_after.timestamp()))
 }
 
 /// The certificates of a file; at least one.
@@ -129,7 +130,8 @@ mod tests {
             assert!(problem.contains(name) && problem.contains(word), "{problem}");
         }
         let read = pair.read().expect("a pair");
-        assert_eq!(expiry(&read.chain[0]), Some(far_future().unix_timestamp()));
+        let (begins, ends) = validity(&read.chain[0]).expect("a certificate");
+        assert!(begins < ends && ends == far_future().unix_timestamp());
         let without = PairFiles { key: path("empty"), ..pair };
         let problem = without.read().err().expect("no key").to_string();
         assert!(problem.contains("empty") && problem.contains("private key"), "{problem}");

@@ -15,5 +15,5 @@ mod meaning;
 pub mod testing;
 
 pub use client::{Check, client_config};
-pub use files::{BadFile, Pair, PairFiles, expiry, read_roots, system_certificates, system_roots};
+pub use files::{BadFile, Pair, PairFiles, read_roots, system_certificates, system_roots, validity};
 pub use meaning::meaning;

@@ -71,6 +71,20 @@ impl TestAuthority {
     /// # Panics
     /// When the name cannot be in a certificate.
     pub fn issue(&self, holder: Holder<'_>, until: OffsetDateTime) -> IssuedPair {
+        let from = CertificateParams::default().not_before;
+        self.issue_within(holder, from, until)
+    }
+
+    /// A new certificate that is valid from one time until another, with a new key.
+    ///
+    /// # Panics
+    /// When the name cannot be in a certificate.
+    pub fn issue_within(
+        &self,
+        holder: Holder<'_>,
+        from: OffsetDateTime,
+        until: OffsetDateTime,
+    ) -> IssuedPair {
         let (names, common, purpose) = match holder {
             Holder::Server(name) => (vec![name.to_owned()], name, ExtendedKeyUsagePurpose::ServerAuth),
             Holder::Client(name) => (Vec::new(), name, ExtendedKeyUsagePurpose::ClientAuth),
@@ -78,7 +92,7 @@ impl TestAuthority {
         let mut params = CertificateParams::new(names).expect("a name");
         params.distinguished_name.push(DnType::CommonName, common);
         params.extended_key_usages = vec![purpose];
-        params.not_after = until;
+        (params.not_before, params.not_after) = (from, until);
         let key = KeyPair::generate().expect("a key");
         let certificate = params.signed_by(&key, &self.0).expect("a certificate");
         IssuedPair {

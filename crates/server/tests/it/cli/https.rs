@@ -11,7 +11,7 @@ use rustls::pki_types::ServerName;
 use testkit::{Api, Request, Socket, patiently};
 use time::OffsetDateTime;
 use tls_files::testing::{Holder, TestAuthority, far_future};
-use tls_files::{Check, PairFiles, client_config, expiry, read_roots};
+use tls_files::{Check, PairFiles, client_config, read_roots, validity};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::process::Command;
@@ -51,7 +51,7 @@ impl Client {
     async fn expiry(&self) -> i64 {
         let stream = self.connect().await.expect("a handshake");
         let shown = stream.get_ref().1.peer_certificates().expect("a certificate");
-        expiry(&shown[0]).expect("a certificate")
+        validity(&shown[0]).expect("a certificate").1
     }
 
     /// An address on loopback from which connections go on over TLS, for clients without it.
@@ -152,14 +152,21 @@ async fn certificates_are_replaced_under_load_and_no_request_is_lost() {
         })
         .await;
     }
-    // A pair that does not fit leaves the former one in place.
-    std::fs::write(&pair.key, issue(99).key).expect("written");
-    patiently("the log names the pair", async {
-        while !has_logged("the former one stays", 1) {
-            tokio::time::sleep(Duration::from_millis(20)).await;
+    // A pair that does not fit leaves the former one in place, and so does an expired certificate.
+    let expired = OffsetDateTime::from_unix_timestamp(1_700_000_000).expect("a time");
+    for stays in 1..=2 {
+        match stays {
+            1 => std::fs::write(&pair.key, issue(99).key).expect("written"),
+            _ => _ = authority.issue(Holder::Server("localhost"), expired).write(folder.path(), "own"),
         }
-    })
-    .await;
+        patiently("the log names the pair", async {
+            while !has_logged("the former one stays", stays) {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        })
+        .await;
+    }
+    assert!(has_logged("it has expired at 2023-11-14", 1));
     assert_eq!(client.expiry().await, until(REPLACED).unix_timestamp());
     stopped.store(true, SeqCst);
     while let Some(ended) = load.join_next().await {
@@ -172,7 +179,7 @@ async fn certificates_are_replaced_under_load_and_no_request_is_lost() {
     let metrics = metrics.text();
     let expires = format!("stagedoor_tls_certificate_expires_seconds {}", until(REPLACED).unix_timestamp());
     assert!(metrics.contains(&expires), "{metrics}");
-    assert!(metrics.contains("stagedoor_tls_certificate_failures_total 1"), "{metrics}");
+    assert!(metrics.contains("stagedoor_tls_certificate_failures_total 2"), "{metrics}");
 
     // A plain HTTP request is answered with 400.
     let refused = plain(client.server, b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
