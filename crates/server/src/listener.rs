@@ -20,7 +20,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use sandbox::Cut;
 use service::{Entropy, Purpose};
-use telemetry::TRACES;
+use telemetry::{TRACES, is_tracing};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -432,7 +432,7 @@ impl Exchange {
 
 /// The span of the caller, if requests are traced.
 fn trace_parent(headers: &HeaderMap) -> Option<&str> {
-    if !tracing::enabled!(target: TRACES, tracing::Level::TRACE) {
+    if !is_tracing() {
         return None;
     }
     let header = headers.get("traceparent")?.to_str().ok()?;

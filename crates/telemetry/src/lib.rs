@@ -29,7 +29,7 @@ mod sources;
 mod trace_context;
 
 pub use collector::{Collector, SampleRatio};
-pub use log::{LogFormat, RunningTelemetry, Telemetry};
+pub use log::{LogFormat, RunningTelemetry, Telemetry, is_tracing};
 pub use queue::{ExportFigures, Signal};
 pub use sources::Sources;
 

@@ -67,6 +67,62 @@ async fn each_line_is_one_object_with_the_request_id_and_no_secret() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_line_has_its_request_whatever_is_exported() {
+    let exported = [&[][..], &["--trace-sample", "0"], &["--trace-sample", "1"]];
+    for format in ["text", "json"] {
+        for (place, sample) in exported.into_iter().enumerate() {
+            let folder = tempfile::tempdir().expect("a folder");
+            let mut command = command(&folder);
+            command.args(["--log-format", format, "--log", "debug"]).env("STAGEDOOR_OPERATOR_KEY", KEY);
+            if place > 0 {
+                // No collector is there, which costs a request nothing.
+                command.args(["--otlp-endpoint", "http://127.0.0.1:9"]).args(sample);
+            }
+            let log = folder.path().join("log");
+            command.stdout(Stdio::piped()).stderr(std::fs::File::create(&log).expect("a file"));
+            let child = command.spawn().expect("the program starts");
+            let text = || std::fs::read_to_string(&log).expect("the log");
+            let address = patiently("the log says where it serves", async {
+                loop {
+                    let text = text();
+                    let line = text.lines().find(|line| line.contains("stagedoor serves"));
+                    if let Some((_, rest)) = line.and_then(|line| line.split_once("127.0.0.1:")) {
+                        let port: String = rest.chars().take_while(char::is_ascii_digit).collect();
+                        return format!("127.0.0.1:{port}");
+                    }
+                    tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+                }
+            })
+            .await;
+            let api = Api::new(&format!("http://{address}"), KEY);
+            let mut ids = Vec::new();
+            for traced in [false, true, false] {
+                let mut request = Request::get("/open/v1/nothing");
+                if traced {
+                    let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+                    request = request.header("traceparent", parent);
+                }
+                let answer = api.send(request).await;
+                ids.push(answer.header("x-request-id").expect("an id").to_owned());
+            }
+            stop(child).await;
+            let text = text();
+            for id in ids {
+                let own = match format {
+                    "text" => {
+                        format!("request{{id={id} client=127.0.0.1 method=GET path=\"/open/v1/nothing\"")
+                    }
+                    _ => format!("\"id\":\"{id}\""),
+                };
+                let line = text.lines().find(|line| line.contains(&own));
+                let line = line.unwrap_or_else(|| panic!("{format} {sample:?}: no line has {own}: {text}"));
+                assert!(line.contains("answered") && line.contains("/open/v1/nothing"), "{line}");
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_reason_of_a_failed_start_is_a_line_too() {
     let arguments = ["serve", "--log-format", "json", "--base-url", "api.example.com"];
     let output = run(stagedoor(&arguments)).await;
