@@ -15,7 +15,8 @@ use tokio::sync::Notify;
 const CONNECTIONS_MAX: usize = 16_384;
 /// One address, or the /64 of an IPv6 address, may have this fraction of all places for waiting connections.
 const PER_BLOCK_DIVISOR: usize = 4;
-/// Minimum number of waiting connections that a block may have.
+/// Minimum number of waiting connections that a block may have. Without room for another connection, a block
+/// with more of them loses one at once.
 const PER_BLOCK_MIN: usize = 16;
 /// Pause between two checks for room. The gateway does not notify when it closes a socket.
 const ROOM_PAUSE: Duration = Duration::from_millis(50);
@@ -111,8 +112,9 @@ impl Connections {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns when there is room for one more connection. Without room, the oldest connection without a
-    /// request is evicted, so that peers that never send a request do not keep out those that do.
+    /// Returns when there is room for one more connection. Without room, a waiting connection is evicted, so
+    /// that peers that never send a request do not keep out those that do: the oldest of the block that has
+    /// the most, else the oldest whose grace has ended.
     pub(crate) async fn room(&self) {
         loop {
             let ended = self.ended.notified();
@@ -201,8 +203,17 @@ impl Place {
 }
 
 impl Open {
-    /// Evicts the oldest waiting connection whose grace has ended. Its place is free at once.
+    /// Evicts a waiting connection of the block that has the most, if it has too many, else the oldest one whose
+    /// grace has ended. Its place is free at once. A block with many connections has no grace, or each of its
+    /// peers would make all others wait for a part of a second.
     fn evict(&mut self, now: Duration) -> bool {
+        let waiting = self.blocks.iter().map(|(block, peers)| (*block, peers.waiting.load(Relaxed)));
+        let most = waiting.max_by_key(|(_, waiting)| *waiting);
+        if let Some((block, _)) = most.filter(|(_, waiting)| *waiting > PER_BLOCK_MIN)
+            && self.evict_of(block, now)
+        {
+            return true;
+        }
         let mut old = self.connections.iter().take_while(|(_, each)| each.is_older_than(HEAD_GRACE, now));
         let Some(number) = old.find(|(_, each)| each.may_be_evicted(now)).map(|(number, _)| *number) else {
             return false;
@@ -212,15 +223,16 @@ impl Open {
     }
 
     /// Evicts the oldest waiting connection of a block, preferably one whose grace has ended.
-    fn evict_of(&mut self, block: AddressBlock, now: Duration) {
-        let Some(peers) = self.blocks.get(&block) else { return };
+    fn evict_of(&mut self, block: AddressBlock, now: Duration) -> bool {
+        let Some(peers) = self.blocks.get(&block) else { return false };
         let each =
             || peers.numbers.iter().filter_map(|number| Some((*number, self.connections.get(number)?)));
-        let patient = each().find(|(_, each)| each.may_be_evicted(now));
+        let mut old = each().take_while(|(_, each)| each.is_older_than(HEAD_GRACE, now));
+        let patient = old.find(|(_, each)| each.may_be_evicted(now));
         let found = patient.or_else(|| each().find(|(_, each)| each.is_waiting()));
-        if let Some(number) = found.map(|(number, _)| number) {
-            self.send_away(number);
-        }
+        let Some(number) = found.map(|(number, _)| number) else { return false };
+        self.send_away(number);
+        true
     }
 
     fn send_away(&mut self, number: u64) {
@@ -356,6 +368,26 @@ mod tests {
         assert_eq!(connections.open().waiting(AddressBlock::from(std::net::IpAddr::from([192, 0, 2, 9]))), 2);
         drop((given, neighbour));
         assert!(connections.open().blocks.is_empty());
+    }
+
+    #[test]
+    fn without_room_the_block_with_the_most_connections_loses_one_at_once() {
+        let (connections, hand) = connections();
+        let evict = || connections.open().evict(connections.clock.monotonic());
+        let mut many: Vec<_> = (0..18).map(|_| connections.enter(block("192.0.2.1"))).collect();
+        let few: Vec<_> = (0..16).map(|_| connections.enter(block("192.0.2.2"))).collect();
+        let begun = many[1].connection.begin_request(false);
+        // A running request is not counted, and stays.
+        let running = many[0].connection.begin_request(true);
+        assert!(evict());
+        assert!(is_open(&many[0]) && !is_open(&many[1]) && few.iter().all(is_open));
+        drop(begun);
+        many.retain(is_open);
+        // Nobody has too many now, so their grace counts.
+        assert!(!evict());
+        hand.advance(HEAD_GRACE);
+        assert!(evict() && is_open(&many[0]) && !is_open(&many[1]));
+        drop((running, few));
     }
 
     #[test]

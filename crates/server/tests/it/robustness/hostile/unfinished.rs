@@ -5,6 +5,7 @@ use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
 use testkit::{Api, Connection, Request, patiently};
+use tokio::task::JoinSet;
 
 use super::descriptors::{limited, with_limit};
 use crate::cli::process::{descriptors_of, memory_of};
@@ -19,6 +20,10 @@ const CALLS: usize = 60;
 const P50_MAX: Duration = Duration::from_secs(1);
 /// Maximum of the slowest call, which waits for the body grace of other peers.
 const LONGEST: Duration = Duration::from_secs(8);
+/// Maximum of the slowest call beside few addresses with many peers each, which have no grace.
+const LONGEST_BESIDE_FEW: Duration = Duration::from_secs(1);
+/// So few addresses.
+const FEW: usize = 20;
 
 /// Number of peers for the memory measurement, so many that the other memory of the process does not matter.
 const MEASURED: usize = 1_500;
@@ -80,6 +85,40 @@ fn from_many(number: usize) -> Ipv4Addr {
     Ipv4Addr::from_bits(
         Ipv4Addr::new(127, 1, 0, 1).to_bits() + u32::try_from(number).expect("a small number"),
     )
+}
+
+fn from_few(number: usize) -> Ipv4Addr {
+    from_many(number % FEW)
+}
+
+/// A peer that begins a request, and the next one whenever its connection ends.
+async fn insist(api: Api, from: Ipv4Addr) {
+    loop {
+        let mut peer = Connection::open_from(from, api.address()).await;
+        peer.write(UNFINISHED).await;
+        peer.rest().await;
+        tokio::time::sleep(Duration::from_secs(3)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_crowd_from_few_addresses_costs_other_callers_less_than_a_second() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let sandbox = limited(&folder, LIMIT).await;
+    let token = sandbox.user(0, "demo").1.access;
+    let mut insisting = JoinSet::new();
+    for number in 0..2_610 {
+        insisting.spawn(insist(sandbox.api.clone(), from_few(number)));
+    }
+    // All of them are there.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let took = calls(&sandbox.api, &token).await;
+    let (p50, longest) = (took[CALLS / 2], took[CALLS - 1]);
+    println!("2610 peers from {FEW} addresses: p50 {p50:?}, longest {longest:?}");
+    assert!(longest < LONGEST_BESIDE_FEW, "p50 {p50:?}, longest {longest:?}");
+    insisting.shutdown().await;
+    sandbox.signal("TERM").await;
+    assert_eq!(sandbox.end().await.0.code(), Some(0));
 }
 
 #[tokio::test(flavor = "multi_thread")]
