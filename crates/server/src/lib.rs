@@ -20,6 +20,7 @@ pub mod node;
 mod proxies;
 mod reserved;
 mod store_checks;
+mod store_start;
 pub mod tls;
 mod unix_socket;
 mod webhooks;

@@ -29,6 +29,7 @@ use crate::mail;
 use crate::metrics::NodeMetrics;
 use crate::proxies::Proxies;
 use crate::store_checks;
+use crate::store_start::open_when_reached;
 use crate::tls;
 use crate::webhooks::{self, Webhooks};
 
@@ -436,7 +437,11 @@ async fn open_store(settings: &Settings, environment: &Environment) -> Result<(S
     let log_archiving = settings.archive.as_ref().map(|archive| archive.log(&environment.clock));
     let existing = settings.expected_store.exists();
     let options = Options { deadline: settings.store_deadline, log_archiving, existing, ..options };
-    let opened = Store::open(target, options).await.map_err(|error| match error {
+    let opened = match settings.sandbox {
+        true => Store::open(target, options).await,
+        false => open_when_reached(target, options, &environment.clock).await,
+    };
+    let opened = opened.map_err(|error| match error {
         StoreError::NoStore => settings.expected_store.missing(&settings.store),
         error => error.to_string(),
     });

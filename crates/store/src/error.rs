@@ -81,6 +81,10 @@ pub enum StoreError {
     /// The engine cannot be reached, does not answer in time, or the store is closed. Nothing was written.
     #[error("the store is unavailable: {0}")]
     Unavailable(String),
+    /// The engine refuses this program: the user, the password, the database or a certificate is wrong. An
+    /// operator has to act. Nothing was written.
+    #[error("the store is unavailable: {0}")]
+    Refused(String),
     /// The engine stopped answering during the commit. The write may have happened or not.
     #[error("the store did not confirm the commit")]
     CommitUnknown,
@@ -122,9 +126,16 @@ impl StoreError {
                 | Self::Contention(_)
                 | Self::DiskFull
                 | Self::Unavailable(_)
+                | Self::Refused(_)
                 | Self::CommitUnknown
                 | Self::Corrupt(_)
         )
+    }
+
+    /// Whether the failure to open a store ends by itself: its server cannot be reached, is starting, or has no
+    /// connection left. A wrong configuration does not.
+    pub fn may_pass(&self) -> bool {
+        matches!(self, Self::Unavailable(_))
     }
 
     /// Whether other transactions were in the way.

@@ -2,6 +2,7 @@
 
 pub(crate) mod connection;
 pub(crate) mod connector;
+mod meaning;
 mod read_pool;
 mod tls;
 mod upkeep;

@@ -441,7 +441,9 @@ fn as_line(address: &str, manifest: &Manifest) -> String {
 pub(super) fn failure(error: BackupError) -> CommandFailure {
     let text = error.to_string();
     match error {
-        BackupError::Store { error: StoreError::Unavailable(_), .. } => CommandFailure::Unreachable(text),
+        BackupError::Store { error: StoreError::Unavailable(_) | StoreError::Refused(_), .. } => {
+            CommandFailure::Unreachable(text)
+        }
         _ => CommandFailure::Failed(text),
     }
 }

@@ -11,6 +11,7 @@ use tokio_postgres::types::private::BytesMut;
 use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 use tokio_postgres::{Error, Statement};
 
+use super::meaning;
 use crate::partitions::parent_of;
 use crate::{Contention, Row, StoreError, Value};
 
@@ -130,7 +131,7 @@ impl PostgresConnection {
     /// rollback fails.
     fn note_loss(&self, error: &Error) {
         if let Self::Shared(shared) = self
-            && error.code().is_none_or(is_outage)
+            && error.as_db_error().is_none_or(|error| meaning::outage(error).is_some())
         {
             shared.lost.store(true, Ordering::Relaxed);
         }
@@ -438,7 +439,8 @@ fn preparing(error: &Error, sql: &'static str) -> StoreError {
     }
 }
 
-/// The meaning of an error of the server or the driver. It contains only the code and the names of a server's
+/// The meaning of an error of the server or the driver. `sql` is empty for work that is not a statement of a
+/// request: to connect, to prepare a schema, to read a whole one. It contains only the code and the names of a server's
 /// error, because the server's message and detail quote values.
 pub(crate) fn failure(error: &Error, sql: &'static str) -> StoreError {
     let Some(server) = error.as_db_error() else { return unreachable_server(error) };
@@ -454,7 +456,7 @@ pub(crate) fn failure(error: &Error, sql: &'static str) -> StoreError {
         SqlState::FOREIGN_KEY_VIOLATION | SqlState::RESTRICT_VIOLATION => StoreError::ForeignKey,
         SqlState::CHECK_VIOLATION => StoreError::Check,
         SqlState::NOT_NULL_VIOLATION => StoreError::NotNull,
-        SqlState::READ_ONLY_SQL_TRANSACTION => StoreError::ReadOnly,
+        SqlState::READ_ONLY_SQL_TRANSACTION if !sql.is_empty() => StoreError::ReadOnly,
         SqlState::T_R_DEADLOCK_DETECTED => Contention::Deadlock.into(),
         SqlState::T_R_SERIALIZATION_FAILURE => Contention::LostRace.into(),
         SqlState::LOCK_NOT_AVAILABLE => Contention::LockTimeout.into(),
@@ -463,52 +465,34 @@ pub(crate) fn failure(error: &Error, sql: &'static str) -> StoreError {
         SqlState::DATA_CORRUPTED | SqlState::INDEX_CORRUPTED => {
             StoreError::Corrupt(format!("SQLSTATE {}", code.code()))
         }
-        _ if is_outage(code) => StoreError::Unavailable(outage(code)),
-        _ => StoreError::Statement { code: code.code().to_owned(), message: String::new(), sql },
+        _ => meaning::outage(server).unwrap_or_else(|| match sql {
+            "" => meaning::preparation(server),
+            _ => StoreError::Statement { code: code.code().to_owned(), message: String::new(), sql },
+        }),
     }
-}
-
-/// Whether the error is a lost connection, a refused sign-in, a missing database, a lack of resources, an
-/// operator's intervention, or a failure of the server itself.
-fn is_outage(code: &SqlState) -> bool {
-    ["08", "28", "3D", "53", "57", "58"].iter().any(|class| code.code().starts_with(class))
-}
-
-/// The text of an outage: the code, and for a refused connection its cause and remedy.
-fn outage(code: &SqlState) -> String {
-    let remedy = match *code {
-        SqlState::INVALID_PASSWORD => ": the server refuses the user or the password",
-        SqlState::INVALID_AUTHORIZATION_SPECIFICATION => {
-            ": the server's pg_hba.conf has no line for this user, host and database, or its line wants TLS or a \
-             client certificate (sslmode, sslcert and sslkey in the URL)"
-        }
-        SqlState::INVALID_CATALOG_NAME => ": the database does not exist",
-        SqlState::TOO_MANY_CONNECTIONS => ": the server's max_connections are used up",
-        SqlState::CANNOT_CONNECT_NOW => ": the server is starting or stopping",
-        _ => "",
-    };
-    format!("SQLSTATE {}{remedy}", code.code())
 }
 
 /// The error of an unreachable server. The driver's message contains no value. The operating system's error
 /// names the problem of the network.
 fn unreachable_server(error: &Error) -> StoreError {
     if let Some(meaning) = error.source().and_then(tls_files::meaning) {
-        return StoreError::Unavailable(meaning);
+        return StoreError::Refused(meaning);
     }
     let cause = error.source();
     if cause.is_some_and(|cause| cause.to_string() == NO_TLS) {
-        return StoreError::Unavailable(
+        return StoreError::Refused(
             "the server does not support TLS: set ssl=on there, or use sslmode=prefer or disable".to_owned(),
         );
     }
     let cause = cause.and_then(|cause| cause.downcast_ref::<std::io::Error>());
-    StoreError::Unavailable(match cause {
+    match cause {
         // The text is of this program: a file that cannot be read.
-        Some(cause) if cause.kind() == std::io::ErrorKind::Other => format!("{error}: {cause}"),
-        Some(cause) => format!("{error}: {}", cause.kind()),
-        None => error.to_string(),
-    })
+        Some(cause) if cause.kind() == std::io::ErrorKind::Other => {
+            StoreError::Refused(format!("{error}: {cause}"))
+        }
+        Some(cause) => StoreError::Unavailable(format!("{error}: {}", cause.kind())),
+        None => StoreError::Unavailable(error.to_string()),
+    }
 }
 
 /// `table(column, …)` from the detail `Key (column, …)=(value, …) already exists.`, in any language of the

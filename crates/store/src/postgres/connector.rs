@@ -10,6 +10,7 @@ use tokio_postgres::tls::TlsStream;
 use tokio_postgres::{Client, Config, Connection, Error, NoTls, Socket};
 
 use super::connection::failure;
+use super::meaning;
 use super::tls::{self, Tls};
 use crate::migrate::{self, Applied, MigratedEngine, Migration};
 use crate::{DEADLINE, DatabaseUrl, StoreError};
@@ -87,6 +88,15 @@ BEGIN
         EXECUTE format('ANALYZE %s', filled);
     END LOOP;
 END $$";
+
+/// The tables and views of a schema that neither an extension nor this program has made, the first five.
+const FOREIGN_TABLES: &str = "SELECT string_agg(name, ', ') FROM (
+        SELECT CAST(c.relname AS TEXT) AS name FROM pg_class c
+        WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
+          AND CAST(c.relname AS TEXT) NOT IN ('schema_migrations', $1)
+          AND NOT EXISTS (SELECT 1 FROM pg_depend d
+              WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e')
+        ORDER BY 1 LIMIT 5) t";
 
 /// Opens connections with the settings of a session.
 pub(super) struct Connector {
@@ -192,6 +202,30 @@ pub(crate) async fn has_table(client: &Client, name: &str) -> Result<bool, Error
     client.query_one(sql, &[&name]).await?.try_get(0)
 }
 
+/// The applied migrations, none for a schema without their table.
+pub(crate) async fn history(client: &Client) -> Result<Vec<Applied>, Error> {
+    if !has_table(client, migrate::HISTORY).await? {
+        return Ok(Vec::new());
+    }
+    let rows = client.query(migrate::READ_HISTORY, &[]).await?;
+    let applied =
+        |row: &tokio_postgres::Row| Ok(Applied { version: row.try_get(0)?, checksum: row.try_get(1)? });
+    rows.iter().map(applied).collect()
+}
+
+/// Refuses a schema without a store that has tables of another program. They could have the names of ours, and
+/// the migrations order the texts of every table of the schema.
+pub(crate) async fn check_own(client: &Client) -> Result<(), StoreError> {
+    let found = client.query_one(FOREIGN_TABLES, &[&TRANSFER_PROGRESS]).await.and_then(|row| row.try_get(0));
+    match found.map_err(|error| failure(&error, ""))? {
+        None => Ok(()),
+        Some::<String>(names) => Err(StoreError::Open(format!(
+            "its schema has tables of another program ({names}): give Stagedoor an empty database, or an empty schema \
+             in the search_path"
+        ))),
+    }
+}
+
 /// Refuses a schema into which another store is being copied.
 async fn check_complete(client: &Client) -> Result<(), StoreError> {
     match has_table(client, TRANSFER_PROGRESS).await {
@@ -264,24 +298,18 @@ pub(crate) async fn migrate_on(client: &Client, known: &'static [Migration]) -> 
         return Err(StoreError::Open(format!("its encoding is {encoding}, not UTF8")));
     }
     let lock = format!(
-        "SET lock_timeout = {}; SELECT pg_advisory_lock({MIGRATION_LOCK}); {}",
+        "SET lock_timeout = {}; SELECT pg_advisory_lock({MIGRATION_LOCK})",
         MIGRATION_LOCK_DEADLINE.as_millis(),
-        migrate::CREATE_HISTORY
     );
     client.batch_execute(&lock).await.map_err(failed)?;
-    let rows = client.query(migrate::READ_HISTORY, &[]).await.map_err(failed)?;
-    let mut applied = Vec::new();
-    for row in rows {
-        let version = row.try_get(0).map_err(failed)?;
-        applied.push(Applied { version, checksum: row.try_get(1).map_err(failed)? });
-    }
+    let applied = history(client).await.map_err(failed)?;
     let pending = migrate::pending(known, &applied)?;
+    if applied.is_empty() {
+        check_own(client).await?;
+    }
     for migration in pending {
-        apply(client, migration).await.map_err(|error| {
-            let why =
-                error.as_db_error().map_or_else(|| error.to_string(), |error| error.message().to_owned());
-            migrate::failed(migration, &why)
-        })?;
+        let applied = apply(client, migration).await;
+        applied.map_err(|error| migrate::failed(migration, &meaning::schema_words(&error)))?;
         tracing::info!(version = migration.version, name = migration.name, "migration applied");
     }
     if !pending.is_empty() {
@@ -292,6 +320,8 @@ pub(crate) async fn migrate_on(client: &Client, known: &'static [Migration]) -> 
 
 async fn apply(client: &Client, migration: &Migration) -> Result<(), Error> {
     client.batch_execute("BEGIN").await?;
+    // With the first migration, so that a schema in which it fails stays as it was.
+    client.batch_execute(migrate::CREATE_HISTORY).await?;
     // Before the migration, because it may order rows of older tables. After it, for its own tables.
     client.batch_execute(ORDER_TEXT_BY_BYTES).await?;
     client.batch_execute(&migration.text_for(MigratedEngine::Postgres)).await?;

@@ -221,7 +221,7 @@ fn lives() -> Vec<Invariant> {
     vec![invariant(
         "live-ranks",
         "Each live has one current place in the list of lives.",
-        "End the live and report it again: DELETE and PUT /platform/v1/lives/{channelId}",
+        "End the live and report it again: DELETE and PUT /platform/v1/channels/{channelId}/live",
         "SELECT l.channel_id FROM lives l WHERE 1 <>
              (SELECT COUNT(*) FROM live_spans s WHERE s.live_id = l.live_id AND s.closed_at IS NULL)",
     )]

@@ -10,7 +10,7 @@ use super::catalog::{ColumnKind, TableShape};
 use super::postgres_source::{Connected, failed};
 use super::{Chunk, Chunks};
 use crate::migrate::MIGRATIONS;
-use crate::postgres::connector::{ANALYZE_FILLED_TABLES, TRANSFER_PROGRESS, migrate_on};
+use crate::postgres::connector::{ANALYZE_FILLED_TABLES, TRANSFER_PROGRESS, check_own, migrate_on};
 use crate::{DatabaseUrl, Row, StoreError, Value};
 
 /// How far the copy of a table is. `source` is the same in every row.
@@ -85,6 +85,7 @@ impl PostgresCopy {
                 }
             }
         } else if copy.connected.history().await?.is_empty() {
+            check_own(copy.client()).await?;
             copy.client().batch_execute(CREATE_PROGRESS).await.map_err(failed)?;
             copy.record(WHOLE, "", false).await?;
         } else {

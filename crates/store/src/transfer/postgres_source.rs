@@ -9,7 +9,7 @@ use tokio_postgres::{Client, Error};
 
 use super::catalog::{ColumnKind, TableShape};
 use super::{CHUNK_ROWS, ChunkSender};
-use crate::migrate::{self, Applied};
+use crate::migrate::Applied;
 use crate::postgres::connection::failure;
 use crate::postgres::connector;
 use crate::{DatabaseUrl, Row, StoreError, Value};
@@ -44,13 +44,7 @@ impl Connected {
 
     /// The applied migrations, none for a schema without their table.
     pub async fn history(&self) -> Result<Vec<Applied>, StoreError> {
-        if !self.has_table(migrate::HISTORY).await? {
-            return Ok(Vec::new());
-        }
-        let rows = self.client.query(migrate::READ_HISTORY, &[]).await.map_err(failed)?;
-        let applied =
-            |row: &tokio_postgres::Row| Ok(Applied { version: row.try_get(0)?, checksum: row.try_get(1)? });
-        rows.iter().map(applied).collect::<Result<_, Error>>().map_err(failed)
+        connector::history(&self.client).await.map_err(failed)
     }
 
     pub async fn has_table(&self, name: &str) -> Result<bool, StoreError> {

@@ -335,6 +335,7 @@ fn systemd_accepts_the_units() {
         for line in [
             "LimitCORE=0",
             "Restart=always",
+            "StartLimitIntervalSec=0",
             "NoNewPrivileges=yes",
             "ProtectSystem=strict",
             "DynamicUser=yes",
