@@ -43,7 +43,7 @@ fn run(cli: Cli, matches: &ArgMatches) -> Result<(), CommandFailure> {
     match cli.command {
         Command::CheckConfig(options) => {
             let (_, own) = matches.subcommand().unwrap_or(("", matches));
-            check_config(&options, own)
+            check_config(&options, own, &Cli::command())
         }
         Command::Clock(options) => print_result(commands::clock::run(&options)),
         Command::Logs(options) => runtime()?.block_on(commands::logs::run(&options)),

@@ -8,6 +8,7 @@ use clap::Args;
 
 use super::backup_place::S3AccessOptions;
 use super::common::STORE;
+use super::store_options::check_folder;
 use crate::archiving::ArchiveConfig;
 use crate::config::StoreSettings;
 
@@ -88,6 +89,17 @@ impl ArchiveOptions {
             keep: Duration::from_secs(self.archive_days * 24 * 3_600),
             spool_bytes_max: self.archive_spool_mib << 20,
         }))
+    }
+}
+
+/// Refuses a folder of an archive that cannot be made or written.
+///
+/// # Errors
+/// A sentence for the operator.
+pub(super) fn check_place(archive: Option<&ArchiveConfig>) -> Result<(), String> {
+    match archive.map(|archive| &archive.place) {
+        Some(ArchivePlace::Folder(folder)) => check_folder("--archive", folder),
+        _ => Ok(()),
     }
 }
 

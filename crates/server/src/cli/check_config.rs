@@ -17,6 +17,9 @@ Examples:
   stagedoor check-config --data /var/lib/stagedoor --base-url https://api.example.com
   STAGEDOOR_OPERATOR_KEY_FILE=/etc/stagedoor/keys/operator-key stagedoor check-config --json
 
+A variable that begins with STAGEDOOR_ and that no command reads is a mistake too: its name is misspelt, and the option
+keeps its default.
+
 Exit codes: 0 the configuration is good, 2 it is not.";
 
 /// What begins the name of each variable.
@@ -72,19 +75,25 @@ struct Shown {
     source: Source,
 }
 
-/// Prints the configuration of `serve`, and checks it. `matches` are those of the command.
+/// Prints the configuration of `serve`, and checks it. `matches` are those of the command, `program` has all
+/// commands.
 ///
 /// # Errors
-/// [`CommandFailure::Usage`] with the sentence of `serve`.
-pub fn check_config(options: &CheckConfigOptions, matches: &ArgMatches) -> Result<(), CommandFailure> {
+/// [`CommandFailure::Usage`] with the sentence of `serve`, or with one about the surroundings.
+pub fn check_config(
+    options: &CheckConfigOptions,
+    matches: &ArgMatches,
+    program: &clap::Command,
+) -> Result<(), CommandFailure> {
     let shown = shown(matches);
-    let unread = unread(&shown);
+    let unread = unread(program);
     let checked = options.serve.telemetry().and_then(|_| options.serve.settings());
+    let checked = checked.and_then(|settings| options.serve.check_folders(&settings));
     let retention = options.serve.common.retention();
-    let problem = checked.err();
+    let problem = checked.err().or_else(|| misspelt(&unread));
     match options.json {
         true => println!("{:#}", as_json(&shown, &retention, &unread, problem.as_deref())),
-        false => print!("{}{}", as_text(&shown, &unread), retention_text(&retention)),
+        false => print!("{}{}", as_text(&shown), retention_text(&retention)),
     }
     match problem {
         Some(problem) => Err(CommandFailure::Usage(problem)),
@@ -151,9 +160,10 @@ fn secret_path(arg: &Arg, variable: &str, matches: &ArgMatches) -> Option<String
     of_option.or_else(|| Some(secret_file(variable)?.to_string_lossy().into_owned()))
 }
 
-/// The variables of the environment that look like one of ours, and that `serve` does not read.
-fn unread(shown: &[Shown]) -> Vec<String> {
-    let read: BTreeSet<&str> = shown.iter().map(|each| each.variable.as_str()).collect();
+/// The variables of the environment that look like one of ours, and that no command reads.
+fn unread(program: &clap::Command) -> Vec<String> {
+    let mut read = BTreeSet::new();
+    add_variables(program, &mut read);
     let is_read = |name: &str| read.contains(name) || read.contains(name.trim_end_matches("_FILE"));
     let mut names: Vec<_> = std::env::vars_os()
         .map(|(name, _)| name.to_string_lossy().into_owned())
@@ -161,6 +171,27 @@ fn unread(shown: &[Shown]) -> Vec<String> {
         .collect();
     names.sort_unstable();
     names
+}
+
+/// Adds the variables of a command, and of those below it.
+fn add_variables(command: &clap::Command, read: &mut BTreeSet<String>) {
+    let named = command.get_arguments().filter_map(Arg::get_env);
+    read.extend(named.map(|name| name.to_string_lossy().into_owned()));
+    command.get_subcommands().for_each(|below| add_variables(below, read));
+}
+
+/// The sentence about variables that nothing reads.
+fn misspelt(unread: &[String]) -> Option<String> {
+    let names = unread.join(", ");
+    match unread {
+        [] => None,
+        [_] => Some(format!(
+            "{names} is set, and no command reads such a variable: correct its name, or unset it"
+        )),
+        _ => Some(format!(
+            "{names} are set, and no command reads such variables: correct their names, or unset them"
+        )),
+    }
 }
 
 /// How long each kind of rows is kept.
@@ -185,7 +216,7 @@ fn as_json(shown: &[Shown], retention: &Retention, unread: &[String], problem: O
         "retentionDays": days, "unreadVariables": unread })
 }
 
-fn as_text(shown: &[Shown], unread: &[String]) -> String {
+fn as_text(shown: &[Shown]) -> String {
     let width = shown.iter().map(|each| each.name.len()).max().unwrap_or_default();
     let (mut text, mut group) = (String::new(), "");
     for each in shown {
@@ -200,9 +231,6 @@ fn as_text(shown: &[Shown], unread: &[String]) -> String {
             (Some(kind), Some(from)) => format!("  ({kind} {from})"),
         };
         let _ = writeln!(text, "  {:width$}  {value}{source}", each.name);
-    }
-    for name in unread {
-        let _ = writeln!(text, "{name} is set, and `serve` reads no such variable.");
     }
     text
 }

@@ -14,13 +14,13 @@ use service::webhooks::WebhookSettings;
 use service::{AccountSettings, Entropy, Purpose};
 use telemetry::Telemetry;
 
-use super::archive_options::ArchiveOptions;
+use super::archive_options::{ArchiveOptions, check_place};
 use super::bus_files::BusFileOptions;
 use super::collector_options::CollectorOptions;
 use super::common::{ACCOUNTS, CommonOptions, KEYS, NETWORKING, NODES, SERVE_LOG, STORE, check_base};
 use super::expected_store::ExpectedStoreOptions;
 use super::service_key::read_keys;
-use super::store_options::check_data_folder;
+use super::store_options::{check_data_folder, check_folder};
 use super::upstream_options::UpstreamOptions;
 use crate::config::{BusSettings, Settings, StoreSettings};
 use crate::tls::HttpsOptions;
@@ -259,6 +259,17 @@ impl ServeOptions {
 }
 
 impl ServeOptions {
+    /// Whether the folders of the store and of the archive can be made and written. It tries to.
+    ///
+    /// # Errors
+    /// A sentence for the operator that names the option.
+    pub(super) fn check_folders(&self, settings: &Settings) -> Result<(), String> {
+        if let StoreSettings::Sqlite { .. } = settings.store {
+            check_folder("--data", &self.data)?;
+        }
+        check_place(settings.archive.as_ref())
+    }
+
     fn webhooks(&self) -> Result<WebhookSettings, String> {
         let allows = |zone| self.webhook_allow.contains(&zone);
         let reach = Reach { loopback: allows(ZoneOption::Loopback), private: allows(ZoneOption::Private) };

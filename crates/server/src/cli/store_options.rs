@@ -59,14 +59,32 @@ pub(super) fn check_marker(marker: &Path) -> Result<(), String> {
 
 /// Refuses a folder of the SQLite store that cannot be made or written. Makes nothing.
 pub(super) fn check_data_folder(folder: &Path) -> Result<(), String> {
-    let refused = |why: &dyn Display| Err(format!("--data {}: {why}", folder.display()));
-    // The folder, or the one in which it would be made.
+    nearest_folder("--data", folder).map(drop)
+}
+
+/// Refuses the folder of an option that cannot be made or written, also where only an attempt shows it, as in
+/// `/proc`. Leaves nothing.
+pub(super) fn check_folder(option: &str, folder: &Path) -> Result<(), String> {
+    let nearest = nearest_folder(option, folder)?;
+    let probe = nearest.join(format!(".stagedoor-check-{}", std::process::id()));
+    let made = std::fs::create_dir(&probe).and_then(|()| std::fs::remove_dir(&probe));
+    made.map_err(|error| {
+        format!("{option} {}: nothing can be made in {}: {error}", folder.display(), nearest.display())
+    })
+}
+
+/// The folder, or the one in which it would be made.
+fn nearest_folder<'a>(option: &str, folder: &'a Path) -> Result<&'a Path, String> {
+    let refused = |why: &dyn Display| Err(format!("{option} {}: {why}", folder.display()));
     let nearest = folder.ancestors().find(|path| !path.as_os_str().is_empty() && path.exists());
     let nearest = nearest.unwrap_or(Path::new("."));
     if !nearest.is_dir() {
         return refused(&format_args!("{} is not a folder", nearest.display()));
     }
-    access(nearest, Access::WRITE_OK | Access::EXEC_OK).or_else(|error| refused(&error))
+    match access(nearest, Access::WRITE_OK | Access::EXEC_OK) {
+        Ok(()) => Ok(nearest),
+        Err(error) => refused(&error),
+    }
 }
 
 /// The database of the option, the environment or a file.

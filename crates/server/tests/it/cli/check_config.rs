@@ -131,7 +131,8 @@ async fn each_option_is_shown_with_its_value_and_its_source_and_no_secret() {
             .env("STAGEDOOR_WEBHOOK_ALLOW", "private,loopback")
             .env("STAGEDOOR_MAIL_HOOK", "https://mail.example/hunter4")
             .env("STAGEDOOR_MAIL_HOOK_SECRET_FILE", &file)
-            .env("STAGEDOOR_OPERATER_KEY", "a slip of the hand");
+            // Another command reads it.
+            .env("STAGEDOOR_BACKUPS", "/backups");
         command
     };
     let output = run(command(&["--json"])).await;
@@ -167,7 +168,7 @@ async fn each_option_is_shown_with_its_value_and_its_source_and_no_secret() {
         let shown = option(&found, name);
         assert_eq!((&shown["value"], &shown["source"], &shown["from"]), (&value, &source, &from), "{name}");
     }
-    assert_eq!(found["unreadVariables"], json!(["STAGEDOOR_OPERATER_KEY"]));
+    assert_eq!(found["unreadVariables"], json!([]));
     assert_eq!(option(&found, "--listen")["group"], "Networking");
 
     let text = run(command(&[])).await;
@@ -179,7 +180,6 @@ async fn each_option_is_shown_with_its_value_and_its_source_and_no_secret() {
         format!("set  (file {path})"),
         "true  (environment STAGEDOOR_PROXY_PROTOCOL)".to_owned(),
         "info  (command line)".to_owned(),
-        "STAGEDOOR_OPERATER_KEY is set, and `serve` reads no such variable.".to_owned(),
     ] {
         assert!(text.stdout.contains(&line), "{line}: {}", text.stdout);
     }
@@ -188,6 +188,29 @@ async fn each_option_is_shown_with_its_value_and_its_source_and_no_secret() {
             assert!(!output.stdout.contains(secret) && !output.stderr.contains(secret), "{secret}");
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_only_an_attempt_or_the_names_of_variables_show_is_refused() {
+    let folder = folder();
+    let data = folder.path().to_str().expect("a path");
+    for (arguments, variables, words) in [
+        (&["--data", "/proc/x"][..], &[][..], "--data /proc/x: nothing can be made in /proc"),
+        (&["--archive", "/proc/x/y"], &[], "--archive /proc/x/y: nothing can be made in /proc"),
+        (&["--archive", "/dev/null/x"], &[], "--archive /dev/null/x: /dev/null is not a folder"),
+        (&[], &[("STAGEDOOR_OPERATER_KEY", "kkkk")], "STAGEDOOR_OPERATER_KEY is set, and no command reads"),
+        (&[], &[("STAGEDOOR_B", "x"), ("STAGEDOOR_A", "x")], "STAGEDOOR_A, STAGEDOOR_B are set"),
+    ] {
+        for json in [&[][..], &["--json"]] {
+            let mut command = stagedoor(&["check-config"]);
+            command.env("STAGEDOOR_DATA", data).args(arguments).args(json).envs(variables.iter().copied());
+            let output = run(command).await;
+            assert_eq!(output.status.code(), Some(2), "{words}: {}", output.stdout);
+            assert!(output.stderr.contains(words) && !output.stdout.contains("is good"), "{}", output.stderr);
+            assert!(!output.stderr.contains("kkkk") && !output.stdout.contains("kkkk"), "{words}");
+        }
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).expect("the folder").count(), 0, "nothing is left");
 }
 
 #[tokio::test(flavor = "multi_thread")]
