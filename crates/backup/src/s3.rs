@@ -108,6 +108,14 @@ impl S3Place {
         Ok(listing)
     }
 
+    /// Whether the store answers. A backup is not taken for one that does not.
+    ///
+    /// # Errors
+    /// [`BackupError::Remote`], within seconds.
+    pub async fn reach(&self) -> Result<(), BackupError> {
+        self.client()?.reach(&self.under("reach")).await
+    }
+
     /// Copies a backup of a folder into the store, reads it again, and compares it with its manifest. The
     /// manifest comes last: without a manifest there is no backup. Gives the address.
     ///

@@ -36,6 +36,8 @@ pub(crate) struct Client {
     credentials: Credentials,
     tls: Tls,
     connection: Option<Connection>,
+    /// Whether the server has answered once.
+    has_answered: bool,
 }
 
 /// An answer with a status of success.
@@ -58,7 +60,7 @@ impl Client {
     pub fn new(bucket: Bucket, credentials: Credentials) -> Result<Self, BackupError> {
         let tls = Tls::new(system_roots());
         let tls = tls.map_err(|error| BackupError::Remote(format!("TLS is not available: {error}")))?;
-        Ok(Self { bucket, credentials, tls, connection: None })
+        Ok(Self { bucket, credentials, tls, connection: None, has_answered: false })
     }
 
     /// The keys that begin with a text, in their order.
@@ -97,6 +99,14 @@ impl Client {
             Ok(answer) => Ok(Some(answer.body)),
             Err(RequestError::Missing) => Ok(None),
             Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Whether the server answers at all, whatever it says of an object.
+    pub async fn reach(&mut self, key: &str) -> Result<(), BackupError> {
+        match self.get(key, 0).await {
+            Err(error) if !self.has_answered => Err(error),
+            _ => Ok(()),
         }
     }
 
@@ -199,7 +209,8 @@ impl Client {
         self.try_call(method, url, range, body).await.map_err(BackupError::from)
     }
 
-    /// Sends a request, again after errors that may pass.
+    /// Sends a request, again after errors that may pass. A server that has not answered yet may be the wrong
+    /// one, so it gets one more chance only.
     async fn try_call(
         &mut self,
         method: Method,
@@ -207,7 +218,8 @@ impl Client {
         range: Option<&str>,
         body: Bytes,
     ) -> Result<Success, RequestError> {
-        for pause in RETRIES {
+        let retries = if self.has_answered { &RETRIES[..] } else { &RETRIES[..1] };
+        for pause in retries.iter().copied() {
             match self.call_once(&method, &url, range, body.clone()).await {
                 Err(RequestError::Passing(_)) => tokio::time::sleep(pause).await,
                 ended => return ended,
@@ -232,6 +244,7 @@ impl Client {
         let answer =
             tokio::time::timeout(REQUEST_TIMEOUT, connection.send(request)).await.map_err(|_| timeout)?;
         let answer = answer.map_err(|error| RequestError::Passing(error.to_string()))?;
+        self.has_answered = true;
         if !answer.is_whole {
             return Err(RequestError::Lasting("the answer is too long".to_owned()));
         }

@@ -286,6 +286,7 @@ async fn take(
     match place {
         BackupPlace::Folder(folder) => backup::take(target, folder, how, now, report).await,
         BackupPlace::S3(place) => {
+            place.reach().await?;
             let folder = options.s3.temporary_folder()?;
             backup::take_to_s3(target, (place, folder.path()), how, now, report).await
         }

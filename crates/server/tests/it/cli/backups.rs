@@ -99,6 +99,21 @@ async fn a_backup_beside_writes_has_every_message_that_was_acknowledged_before()
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_object_store_that_refuses_connections_is_told_within_seconds() {
+    let folder = TempDir::new().expect("a folder");
+    let (sandbox, data) = sandbox(&folder).await;
+    let port = testkit::ReservedPort::take();
+    let endpoint = format!("http://{}", port.address());
+    let mut backup =
+        stagedoor(&["backup", "--data", text(&data), "--to", "s3://bucket/a", "--s3-endpoint", &endpoint]);
+    backup.env("AWS_ACCESS_KEY_ID", "key").env("AWS_SECRET_ACCESS_KEY", "secret");
+    let output = tokio::time::timeout(std::time::Duration::from_secs(15), ended(backup, 1)).await;
+    let output = output.expect("an answer within 15 s");
+    assert!(output.stderr.contains("the object store: 127.0.0.1"), "{}", output.stderr);
+    drop(sandbox);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_damaged_backup_is_refused_and_changes_nothing() {
     let folder = TempDir::new().expect("a folder");
     let (sandbox, data) = sandbox(&folder).await;
