@@ -211,8 +211,8 @@ families! {
             "any for 15 minutes: traces and exported logs have holes. The log on stderr is complete"
     }
     "Process" {
-        Gauge BUILD_INFO "stagedoor_build_info" ["version"]
-            "Always 1: the running version."
+        Gauge BUILD_INFO "stagedoor_build_info" ["version", "commit"]
+            "Always 1: the running version, and the commit that it was built from, or `unknown`."
             "more than one version for longer than a rolling restart"
         Gauge NODE_INFO "stagedoor_node_info" ["node", "store"]
             "Always 1: the node's id, as in the sessions of the platform API, and the kind of its store."

@@ -240,7 +240,7 @@ impl NodeMetrics {
     }
 
     fn node(&self, page: &mut Page, process: &Process) {
-        page.family(&BUILD_INFO).sample([env!("CARGO_PKG_VERSION")], 1);
+        page.family(&BUILD_INFO).sample([env!("CARGO_PKG_VERSION"), env!("STAGEDOOR_COMMIT")], 1);
         page.family(&NODE_INFO).sample([self.service.node().as_str(), self.store], 1);
         page.single(&START_TIME, seconds(self.started_at));
         let expires = self.certificate.as_ref().map_or(0.0, |held| seconds(held.expires_at()));
