@@ -1,5 +1,6 @@
-//! Gives the program the commit that it is built from: that of the environment, which packagers set, else that of
-//! the working tree. Only a release looks at the working tree, so that a commit makes nothing else be built anew.
+//! Gives the program the commit that it is built from: that of the environment, which packagers set, else
+//! that of the working tree. Only a release looks at the working tree, so that a commit makes nothing else be
+//! built anew.
 
 use std::path::Path;
 use std::process::Command;

@@ -68,8 +68,8 @@ pub struct Stats {
     pub received: u64,
     /// Channels that this node is subscribed to now.
     pub interests: u64,
-    /// Open connections that the server lets do their work. Normally one to publish and, with a subscriber, one to receive; none on a single
-    /// node.
+    /// Open connections that the server lets do their work. Normally one to publish and, with a subscriber,
+    /// one to receive; none on a single node.
     pub connections: u64,
     /// Connections that ended, of both kinds.
     pub disconnects: u64,

@@ -203,9 +203,9 @@ impl Place {
 }
 
 impl Open {
-    /// Evicts a waiting connection of the block that has the most, if it has too many, else the oldest one whose
-    /// grace has ended. Its place is free at once. A block with many connections has no grace, or each of its
-    /// peers would make all others wait for a part of a second.
+    /// Evicts a waiting connection of the block that has the most, if it has too many, else the oldest one
+    /// whose grace has ended. Its place is free at once. A block with many connections has no grace, or each
+    /// of its peers would make all others wait for a part of a second.
     fn evict(&mut self, now: Duration) -> bool {
         let waiting = self.blocks.iter().map(|(block, peers)| (*block, peers.waiting.load(Relaxed)));
         let most = waiting.max_by_key(|(_, waiting)| *waiting);

@@ -132,8 +132,8 @@ impl StoreError {
         )
     }
 
-    /// Whether the failure to open a store ends by itself: its server cannot be reached, is starting, or has no
-    /// connection left. A wrong configuration does not.
+    /// Whether the failure to open a store ends by itself: its server cannot be reached, is starting, or has
+    /// no connection left. A wrong configuration does not.
     pub fn may_pass(&self) -> bool {
         matches!(self, Self::Unavailable(_))
     }

@@ -28,8 +28,8 @@ const LAST_EXPORT_WITHIN: Duration = Duration::from_secs(1);
 /// Whether a collector gets the traces of this process.
 static HAS_COLLECTOR: AtomicBool = AtomicBool::new(false);
 
-/// Whether requests are traced. `tracing::enabled!` would ask the filters of all layers, and leave their answer
-/// for the next span, which the log would then lack.
+/// Whether requests are traced. `tracing::enabled!` would ask the filters of all layers, and leave their
+/// answer for the next span, which the log would then lack.
 pub fn is_tracing() -> bool {
     HAS_COLLECTOR.load(Relaxed)
 }

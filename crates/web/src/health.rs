@@ -16,8 +16,8 @@ use crate::envelope::{NOTHING, Success};
 /// `GET /health/live`: 200 as long as the process answers. A process that does not answer should be
 /// restarted.
 ///
-/// `GET /health/ready`: 200, or 503 while the node drains, the store is unreachable or its disk is full, or the bus
-/// refuses the node. A load balancer then sends new connections to other nodes.
+/// `GET /health/ready`: 200, or 503 while the node drains, the store is unreachable or its disk is full, or
+/// the bus refuses the node. A load balancer then sends new connections to other nodes.
 ///
 /// `GET /health`: the parts of the node. 200 while the node is ready, also if a part does not work; else 503.
 pub(crate) const PATHS: [(&str, &str); 3] =

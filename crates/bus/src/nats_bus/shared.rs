@@ -135,8 +135,8 @@ impl Shared {
         }
     }
 
-    /// Connects, with retries and without a deadline. Leaves the last error in `reason`. The connection has to
-    /// [prove itself](Self::proven), or the next call begins with a pause that grows.
+    /// Connects, with retries and without a deadline. Leaves the last error in `reason`. The connection has
+    /// to [prove itself](Self::proven), or the next call begins with a pause that grows.
     pub(super) async fn connect(&self, link: &mut Link, reason: &mut Option<String>) -> Connection {
         self.connect_except(None, link, reason).await
     }
@@ -239,7 +239,8 @@ impl Shared {
         }
     }
 
-    /// Whether the server has refused a connection of this node, or what it is for, and not admitted it since.
+    /// Whether the server has refused a connection of this node, or what it is for, and not admitted it
+    /// since.
     pub(super) fn is_refused(&self) -> bool {
         self.refused.load(Relaxed) != 0
     }

@@ -440,8 +440,8 @@ fn preparing(error: &Error, sql: &'static str) -> StoreError {
 }
 
 /// The meaning of an error of the server or the driver. `sql` is empty for work that is not a statement of a
-/// request: to connect, to prepare a schema, to read a whole one. It contains only the code and the names of a server's
-/// error, because the server's message and detail quote values.
+/// request: to connect, to prepare a schema, to read a whole one. It contains only the code and the names of
+/// a server's error, because the server's message and detail quote values.
 pub(crate) fn failure(error: &Error, sql: &'static str) -> StoreError {
     let Some(server) = error.as_db_error() else { return unreachable_server(error) };
     let code = server.code();

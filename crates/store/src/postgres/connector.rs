@@ -213,8 +213,8 @@ pub(crate) async fn history(client: &Client) -> Result<Vec<Applied>, Error> {
     rows.iter().map(applied).collect()
 }
 
-/// Refuses a schema without a store that has tables of another program. They could have the names of ours, and
-/// the migrations order the texts of every table of the schema.
+/// Refuses a schema without a store that has tables of another program. They could have the names of ours,
+/// and the migrations order the texts of every table of the schema.
 pub(crate) async fn check_own(client: &Client) -> Result<(), StoreError> {
     let found = client.query_one(FOREIGN_TABLES, &[&TRANSFER_PROGRESS]).await.and_then(|row| row.try_get(0));
     match found.map_err(|error| failure(&error, ""))? {

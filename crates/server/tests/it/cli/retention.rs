@@ -41,7 +41,11 @@ fn the_documented_table_is_that_of_the_program() {
 
 fn check_config(arguments: &[&str]) -> (bool, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_stagedoor"));
-    command.arg("check-config").args(arguments).env_remove("STAGEDOOR_RETAIN");
+    command.arg("check-config").args(arguments);
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("STAGEDOOR_"))
+    {
+        command.env_remove(name);
+    }
     let output = command.output().expect("it runs");
     let text = if output.status.success() { output.stdout } else { output.stderr };
     (output.status.success(), String::from_utf8(text).expect("UTF-8"))

@@ -5,7 +5,6 @@ use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
 use testkit::{Api, Connection, Request, patiently};
-use tokio::task::JoinSet;
 
 use super::descriptors::{limited, with_limit};
 use crate::cli::process::{descriptors_of, memory_of};
@@ -91,32 +90,17 @@ fn from_few(number: usize) -> Ipv4Addr {
     from_many(number % FEW)
 }
 
-/// A peer that begins a request, and the next one whenever its connection ends.
-async fn insist(api: Api, from: Ipv4Addr) {
-    loop {
-        let mut peer = Connection::open_from(from, api.address()).await;
-        peer.write(UNFINISHED).await;
-        peer.rest().await;
-        tokio::time::sleep(Duration::from_secs(3)).await;
-    }
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_crowd_from_few_addresses_costs_other_callers_less_than_a_second() {
     let folder = tempfile::tempdir().expect("a folder");
     let sandbox = limited(&folder, LIMIT).await;
     let token = sandbox.user(0, "demo").1.access;
-    let mut insisting = JoinSet::new();
-    for number in 0..2_610 {
-        insisting.spawn(insist(sandbox.api.clone(), from_few(number)));
-    }
-    // All of them are there.
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    let attackers = attack(&sandbox.api, 2_610, from_few).await;
     let took = calls(&sandbox.api, &token).await;
     let (p50, longest) = (took[CALLS / 2], took[CALLS - 1]);
     println!("2610 peers from {FEW} addresses: p50 {p50:?}, longest {longest:?}");
     assert!(longest < LONGEST_BESIDE_FEW, "p50 {p50:?}, longest {longest:?}");
-    insisting.shutdown().await;
+    drop(attackers);
     sandbox.signal("TERM").await;
     assert_eq!(sandbox.end().await.0.code(), Some(0));
 }
