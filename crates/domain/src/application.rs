@@ -2,6 +2,7 @@
 
 use crate::https_url::{HttpsUrl, is_host};
 use crate::limits::URL_BYTES_MAX;
+use crate::quota::QuotaShare;
 use crate::scope::{Scope, ScopeSet};
 use crate::{ChannelId, ClientId, Invalid, OrganizationId, Profile, Rule};
 
@@ -20,8 +21,8 @@ pub struct Application {
     pub scopes: ScopeSet,
     /// Its own profile, if any.
     pub profile: Option<Profile>,
-    /// Whether quotas apply to it (`docs/spec/limits.md#quotas`).
-    pub quota: bool,
+    /// How much of the quotas it has (`docs/spec/limits.md#quotas`).
+    pub quota: QuotaShare,
     /// What it says about itself.
     pub presentation: Presentation,
 }

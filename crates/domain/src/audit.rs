@@ -70,7 +70,7 @@ words! {
         ApplicationEnable = "application.enable",
         /// An application that was deleted for want of use was restored.
         ApplicationRestore = "application.restore",
-        /// The quotas of an application were turned on or off.
+        /// The quotas of an application were turned on or off, or the part of them that it has was changed.
         ApplicationQuota = "application.quota",
         /// A client secret was made.
         SecretAdd = "secret.add",

@@ -25,6 +25,46 @@ pub struct QuotaStatus {
     pub retry_after_s: Option<u32>,
 }
 
+/// How much of each quota an application and its users have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QuotaShare {
+    /// Quotas do not hold for it.
+    Unlimited,
+    /// This part of each quota, in percent: 1 to 100.
+    Percent(u8),
+}
+
+impl QuotaShare {
+    /// The whole quotas.
+    pub const FULL: Self = Self::Percent(100);
+
+    /// This part of the quotas; `None` for a percentage outside of 1 to 100.
+    pub fn percent(percent: i64) -> Option<Self> {
+        u8::try_from(percent).ok().filter(|percent| (1..=100).contains(percent)).map(Self::Percent)
+    }
+
+    /// Whether quotas hold.
+    pub const fn is_limited(self) -> bool {
+        matches!(self, Self::Percent(_))
+    }
+
+    /// Whether the quotas are smaller than those of others.
+    pub fn is_lowered(self) -> bool {
+        self.is_limited() && self != Self::FULL
+    }
+
+    /// What is left of a quota, at least one request; `None` where quotas do not hold.
+    pub fn of(self, quota: Quota) -> Option<Quota> {
+        match self {
+            Self::Unlimited => None,
+            Self::Percent(percent) => {
+                let limit = u64::from(quota.limit) * u64::from(percent) / 100;
+                Some(Quota { limit: u32::try_from(limit).unwrap_or(quota.limit).max(1), ..quota })
+            }
+        }
+    }
+}
+
 /// The quota that is used up, for the reason of a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum QuotaName {
@@ -213,6 +253,20 @@ mod tests {
         assert_eq!(quota.take(&mut bucket, now + 9 * SECOND).retry_after_s, Some(1));
         let taken = quota.take(&mut bucket, now + 10 * SECOND);
         assert_eq!((taken.retry_after_s, taken.remaining), (None, 0));
+    }
+
+    #[test]
+    fn a_share_is_a_part_of_a_quota_and_never_nothing() {
+        let quota = Quota::new(20, 30);
+        for (percent, limit) in [(100, 20), (50, 10), (12, 2), (1, 1)] {
+            let share = QuotaShare::percent(percent).expect("a share");
+            assert_eq!(share.of(quota), Some(Quota::new(limit, 30)), "{percent}");
+            assert!(share.is_limited() && share.is_lowered() == (percent < 100));
+        }
+        assert_eq!(QuotaShare::Unlimited.of(quota), None);
+        for percent in [-1, 0, 101, 256 + 50] {
+            assert_eq!(QuotaShare::percent(percent), None, "{percent}");
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! (`docs/spec/authorization.md#codes`, `docs/spec/authorization.md#tokens`).
 
 use crate::limits::{ACCESS_TOKEN_LIFETIME_MS, REUSE_GRACE_MS};
+use crate::quota::QuotaShare;
 use crate::scope::{Scope, ScopeSet};
 use crate::{ChannelId, ClientId, Refusal, Timestamp};
 
@@ -21,8 +22,8 @@ pub struct Caller {
     pub scopes: ScopeSet,
     /// The profile of the application, if it has one of its own.
     pub profile: Option<crate::Profile>,
-    /// Whether quotas apply to the application (`docs/spec/limits.md#quotas`).
-    pub quota: bool,
+    /// How much of the quotas the application has (`docs/spec/limits.md#quotas`).
+    pub quota: QuotaShare,
     /// The tokens of one sign-in.
     pub family: TokenFamily,
 }

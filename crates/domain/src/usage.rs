@@ -1,6 +1,6 @@
 //! What the requests of applications are counted by: the scope that a call needs, else its mode.
 
-use crate::limits::DAY_MS;
+use crate::limits::{DAY_MS, MINUTE_MS};
 use crate::{Scope, Timestamp};
 
 /// What a request of an application is counted as.
@@ -75,6 +75,11 @@ pub fn day_of(at: Timestamp) -> Timestamp {
     Timestamp::from_millis(at.as_millis().div_euclid(DAY_MS) * DAY_MS)
 }
 
+/// The minute of a time, as its beginning.
+pub fn minute_of(at: Timestamp) -> Timestamp {
+    Timestamp::from_millis(at.as_millis().div_euclid(MINUTE_MS) * MINUTE_MS)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -95,5 +100,6 @@ mod tests {
         for (ms, midnight) in [(0, 0), (DAY_MS - 1, 0), (DAY_MS, DAY_MS), (-1, -DAY_MS)] {
             assert_eq!(day_of(Timestamp::from_millis(ms)).as_millis(), midnight, "{ms}");
         }
+        assert_eq!(minute_of(Timestamp::from_millis(2 * MINUTE_MS + 59_999)).as_millis(), 2 * MINUTE_MS);
     }
 }

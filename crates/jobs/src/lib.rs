@@ -24,6 +24,8 @@ pub const SWEEP_BACKLOG_PAUSE: Duration = Duration::from_millis(100);
 pub const FLUSH_USES_EVERY: Duration = Duration::from_secs(60);
 /// How often the counted requests of applications are written. A node that is killed loses those since then.
 pub const FLUSH_USAGE_EVERY: Duration = Duration::from_secs(5);
+/// How often the store is measured.
+pub const MEASURE_EVERY: Duration = Duration::from_secs(60);
 /// How often unused applications are retired.
 pub const UNUSED_APPLICATIONS_EVERY: Duration = Duration::from_secs(60 * 60);
 
@@ -141,6 +143,18 @@ pub async fn flush_usage(service: Service) {
             service
                 .log_failure("failed to write the usage of applications: retrying at the next run", &error);
         }
+    }
+}
+
+/// Measures the store, for the metrics.
+pub async fn measure_store(service: Service) {
+    loop {
+        let measured = service.measure_store().await;
+        service.record_job_run(Job::StoreMeasure, measured.is_ok());
+        if let Err(error) = measured {
+            service.log_failure("failed to measure the store", &error);
+        }
+        service.clock().sleep(MEASURE_EVERY).await;
     }
 }
 

@@ -575,9 +575,12 @@ fn spawn_jobs(background: &mut JoinSet<()>, service: &Service, gateway: Option<&
     if web {
         background.spawn(jobs::warm_up(service.clone()));
         background.spawn(jobs::flush_uses(service.clone()));
-        background.spawn(jobs::flush_usage(service.clone()));
         background.spawn(jobs::watch_credentials(service.clone()));
     }
+    if web || sockets {
+        background.spawn(jobs::flush_usage(service.clone()));
+    }
+    background.spawn(jobs::measure_store(service.clone()));
     if service.has_event_outbox() {
         background.spawn(jobs::settle_events(service.clone()));
         if jobs || sockets {

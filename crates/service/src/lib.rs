@@ -41,7 +41,7 @@ mod write_retries;
 
 pub use channel::{badges, broadcast_settings, channel_admin, channels, relations, restrictions};
 pub use chat::{chat_log, chat_settings, chats};
-pub use cluster::{due, expire, health, housekeeping, nodes, overview};
+pub use cluster::{due, expire, health, housekeeping, measures, nodes, overview};
 pub use developer::{
     application_offers, application_sessions, application_usage, find_by_id, organization_invitations,
     organization_members, owned_applications, registration, review_requests,

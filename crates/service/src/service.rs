@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicU32;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use bus::Bus;
 use domain::audit::Actor;
@@ -11,7 +11,7 @@ use domain::operator_key::OperatorRole;
 use domain::retention::Retention;
 use domain::seal::ServiceKey;
 use domain::{ApplicationSecretId, ClientId, NodeId, OperatorKeyId, Profile, Timestamp};
-use store::{SendAsyncFnOnce, Store, Tx};
+use store::{Measures, SendAsyncFnOnce, Store, Tx};
 use tracing::Instrument;
 
 use crate::acting::Acting;
@@ -102,6 +102,8 @@ pub(crate) struct Inner {
     pub operator_keys_last_used: LastUsed<OperatorKeyId>,
     pub usage: UsageCounters,
     pub refused: RefusedRequests,
+    /// What was measured of the store last.
+    pub measures: Mutex<Option<Measures>>,
     pub credentials: CachedCredentials,
     pub lost_events: LostEventRecorder,
     pub key: ServiceKey,
@@ -182,6 +184,7 @@ impl Service {
             operator_keys_last_used: LastUsed::default(),
             usage: UsageCounters::default(),
             refused: RefusedRequests::default(),
+            measures: Mutex::default(),
             credentials,
             lost_events: LostEventRecorder::default(),
             key,

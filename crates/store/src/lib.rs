@@ -27,6 +27,7 @@
 mod disk;
 mod error;
 pub mod log_archive;
+mod measure;
 pub mod migrate;
 mod notes;
 mod options;
@@ -46,6 +47,7 @@ mod work;
 
 pub use disk::Disk;
 pub use error::{Contention, StoreError};
+pub use measure::{DiskSpace, Measures, record_backup};
 pub use migrate::Migration;
 pub use options::{DEADLINE, DatabaseUrl, Options, Target};
 pub use partitions::{PartitionUpkeep, PartitionedTable};

@@ -157,6 +157,7 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "store_identity",
         sql: include_str!("../migrations/0045_store_identity.sql"),
     },
+    Migration { version: 47, name: "operation", sql: include_str!("../migrations/0047_operation.sql") },
     Migration {
         version: 49,
         name: "taken_names_and_tokens",

@@ -19,6 +19,7 @@ use std::time::Duration;
 
 use crate::disk::Disk;
 use crate::log_archive::{self, LogArchive, LogWatch};
+use crate::measure::{Measures, measure_file};
 use crate::stats::Counters;
 use crate::work::{Closure, CommitHook, Outcome};
 use crate::{Options, Stats, StoreError};
@@ -175,6 +176,13 @@ impl Sqlite {
         let copied = move || SqliteConnection::open_for_reading(&path)?.copy_to(&to);
         let interrupted = |_| StoreError::Unavailable("the copy was interrupted".to_owned());
         tokio::task::spawn_blocking(copied).await.map_err(interrupted)?
+    }
+
+    /// Measures the file and its disk.
+    pub async fn measure(&self) -> Result<Measures, StoreError> {
+        let path = self.path.clone();
+        let interrupted = |_| StoreError::Unavailable("the measurement was interrupted".to_owned());
+        tokio::task::spawn_blocking(move || measure_file(&path)).await.map_err(interrupted)?
     }
 
     pub fn archive(&self) -> Option<Arc<LogArchive>> {

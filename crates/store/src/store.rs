@@ -12,6 +12,7 @@ use futures_util::future::BoxFuture;
 
 use crate::disk::Disk;
 use crate::log_archive::LogArchive;
+use crate::measure::Measures;
 use crate::partitions::{PartitionUpkeep, PartitionedTable};
 use crate::postgres::Postgres;
 use crate::sqlite::Sqlite;
@@ -199,6 +200,20 @@ impl Store {
         match &self.0 {
             Engine::Sqlite(engine) => engine.disk(),
             Engine::Postgres(engine) => engine.disk(),
+        }
+    }
+
+    /// Measures the store. On PostgreSQL the disk is not measured, because it is another machine's.
+    pub async fn measure(&self) -> Result<Measures, StoreError> {
+        match &self.0 {
+            Engine::Sqlite(engine) => engine.measure().await,
+            Engine::Postgres(_) => {
+                let read: Result<(i64, Option<Timestamp>), StoreError> = self
+                    .read(async move |tx: &mut Tx| Ok((tx.database_bytes().await?, tx.last_backup().await?)))
+                    .await;
+                let (bytes, last_backup) = read?;
+                Ok(Measures { bytes: bytes.unsigned_abs(), disk: None, last_backup })
+            }
         }
     }
 

@@ -289,6 +289,25 @@ impl World {
         }
     }
 
+    /// Writes the requests and events of applications that the server has counted.
+    ///
+    /// # Panics
+    /// When the server does not run, or its store fails.
+    pub async fn settle_usage(&self) {
+        let node = self.0.node.lock().await;
+        node.as_ref().expect("the server runs").service().flush_usage().await.expect("they are written");
+    }
+
+    /// Records a complete backup that began at a time, and lets the server measure its store.
+    ///
+    /// # Panics
+    /// When the server does not run, or its store fails.
+    pub async fn record_backup(&self, taken_at: Timestamp) {
+        store::record_backup(&self.0.target, taken_at).await.expect("it is recorded");
+        let node = self.0.node.lock().await;
+        node.as_ref().expect("the server runs").service().measure_store().await.expect("it is measured");
+    }
+
     /// Starts the server again, on the same data and at the same address.
     ///
     /// # Panics

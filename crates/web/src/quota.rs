@@ -9,7 +9,7 @@ use domain::client_address::AddressBlock;
 use domain::limits::{
     CHAT_SEND_QUOTA, CLIENT_QUOTA, FAILURE_QUOTA, SESSION_URL_QUOTA, TOKEN_QUOTA, USER_QUOTA,
 };
-use domain::quota::{Quota, QuotaName, QuotaStatus};
+use domain::quota::{Quota, QuotaName, QuotaShare, QuotaStatus};
 use domain::token::Caller;
 use domain::{ChannelId, Refusal};
 use http::{HeaderMap, HeaderName};
@@ -91,15 +91,15 @@ impl Charged {
     fn take_of(
         &self,
         web: &Web,
-        limited: bool,
+        share: QuotaShare,
         counted: Counted,
         caller: impl Hash,
         quota: Quota,
     ) -> Result<(), Refusal> {
-        if limited {
-            return self.take(web, counted, caller, quota);
+        match share.of(quota) {
+            Some(part) => self.take(web, counted, caller, part),
+            None => self.note(counted, web.service().quotas().untouched(quota)),
         }
-        self.note(counted, web.service().quotas().untouched(quota))
     }
 
     fn note(&self, counted: Counted, status: Option<QuotaStatus>) -> Result<(), Refusal> {
@@ -134,28 +134,33 @@ pub(crate) fn charge_client<Q: Extra>(
     charged: &Charged,
     application: &Application,
 ) -> Result<(), Refusal> {
-    let (client_id, limited) = (application.client_id.as_str(), application.quota);
-    charged.take_of(web, limited, Counted::Client, client_id, CLIENT_QUOTA)?;
+    let (client_id, share) = (application.client_id.as_str(), application.quota);
+    charged.take_of(web, share, Counted::Client, client_id, CLIENT_QUOTA)?;
     // The key is a pair, so that an application and a user with the same id never share a bucket.
-    charge_extra::<Q>(web, charged, limited, ("client", client_id))
+    charge_extra::<Q>(web, charged, share, ("client", client_id))
 }
 
 /// Charges a user-mode call. Chat messages and session URLs are counted for the user over all applications
-/// with quotas.
+/// with quotas. What an application with lowered quotas takes of them is counted for it besides, so that the
+/// user's other applications do not feel it.
 pub(crate) fn charge_user<Q: Extra>(web: &Web, charged: &Charged, caller: &Caller) -> Result<(), Refusal> {
-    let Caller { client_id, channel_id, quota: limited, .. } = caller;
+    let Caller { client_id, channel_id, quota: share, .. } = caller;
     let (client_id, channel_id) = (client_id.as_str(), channel_id.as_str());
-    charged.take_of(web, *limited, Counted::User, (client_id, channel_id), USER_QUOTA)?;
-    charge_extra::<Q>(web, charged, *limited, channel_id)
+    charged.take_of(web, *share, Counted::User, (client_id, channel_id), USER_QUOTA)?;
+    if !share.is_lowered() {
+        return charge_extra::<Q>(web, charged, *share, channel_id);
+    }
+    charge_extra::<Q>(web, charged, *share, (client_id, channel_id))?;
+    charge_extra::<Q>(web, charged, QuotaShare::FULL, channel_id)
 }
 
 fn charge_extra<Q: Extra>(
     web: &Web,
     charged: &Charged,
-    limited: bool,
+    share: QuotaShare,
     caller: impl Hash,
 ) -> Result<(), Refusal> {
-    Q::EXTRA.map_or(Ok(()), |(counted, quota)| charged.take_of(web, limited, counted, caller, quota))
+    Q::EXTRA.map_or(Ok(()), |(counted, quota)| charged.take_of(web, share, counted, caller, quota))
 }
 
 /// Charges a token call to its application.
@@ -178,30 +183,33 @@ pub struct QuotaFigure {
 /// The quotas of an application and of these users, as this node counts them. Takes nothing. Empty where the
 /// application has no quotas.
 pub fn quota_figures(web: &Web, application: &Application, users: &[ChannelId]) -> Vec<QuotaFigure> {
-    let client_id = application.client_id.as_str();
-    let (quotas, now) = (web.service().quotas(), elapsed(web));
-    let figure = |counted: Counted, channel_id: Option<&ChannelId>, status: Option<QuotaStatus>| {
-        Some(QuotaFigure { name: counted.name(), channel_id: channel_id.cloned(), status: status? })
+    let (id, share) = (application.client_id.as_str(), application.quota);
+    let mut figures = Vec::new();
+    let mut add = |counted: Counted, user: Option<&ChannelId>, caller: (&str, &str), quota: Quota| {
+        let now = elapsed(web);
+        let Some(quota) = share.of(quota) else { return };
+        let quotas = web.service().quotas();
+        let status = match (counted, user) {
+            (Counted::Client | Counted::Token, _) => quotas.peek(counted, id, quota, now),
+            // Counted for the user, whatever the application, unless its quotas are lowered.
+            (Counted::SessionUrls | Counted::ChatSend, Some(user)) if !share.is_lowered() => {
+                quotas.peek(counted, user.as_str(), quota, now)
+            }
+            _ => quotas.peek(counted, caller, quota, now),
+        };
+        let channel_id = user.cloned();
+        figures.extend(status.map(|status| QuotaFigure { name: counted.name(), channel_id, status }));
     };
-    let urls = quotas.peek(Counted::SessionUrls, ("client", client_id), SESSION_URL_QUOTA, now);
-    let own = [
-        figure(Counted::Client, None, quotas.peek(Counted::Client, client_id, CLIENT_QUOTA, now)),
-        figure(Counted::Token, None, quotas.peek(Counted::Token, client_id, TOKEN_QUOTA, now)),
-        figure(Counted::SessionUrls, None, urls),
-    ];
-    let of_user = |user: &ChannelId| {
-        let id = user.as_str();
-        let calls = quotas.peek(Counted::User, (client_id, id), USER_QUOTA, now);
-        let urls = quotas.peek(Counted::SessionUrls, id, SESSION_URL_QUOTA, now);
-        let chats = quotas.peek(Counted::ChatSend, id, CHAT_SEND_QUOTA, now);
-        [
-            figure(Counted::User, Some(user), calls),
-            figure(Counted::SessionUrls, Some(user), urls),
-            figure(Counted::ChatSend, Some(user), chats),
-        ]
-    };
-    let figures = own.into_iter().chain(users.iter().flat_map(of_user));
-    figures.flatten().filter(|_| application.quota).collect()
+    add(Counted::Client, None, (id, ""), CLIENT_QUOTA);
+    add(Counted::Token, None, (id, ""), TOKEN_QUOTA);
+    add(Counted::SessionUrls, None, ("client", id), SESSION_URL_QUOTA);
+    for user in users {
+        let caller = (id, user.as_str());
+        add(Counted::User, Some(user), caller, USER_QUOTA);
+        add(Counted::SessionUrls, Some(user), caller, SESSION_URL_QUOTA);
+        add(Counted::ChatSend, Some(user), caller, CHAT_SEND_QUOTA);
+    }
+    figures
 }
 
 /// Counts failed authentication, whose refusal is `refusal`, against the client's address. Right credentials

@@ -158,6 +158,7 @@ impl ShardThread {
         let (mut stalled, now) = (Vec::new(), millis(now));
         for &member in members {
             let Some(session) = self.shard.session(member) else { continue };
+            session.count_events(batch.len());
             let profile = session.profile();
             let writes = match profile {
                 Profile::Documented => &mut documented,
@@ -184,6 +185,7 @@ impl ShardThread {
         add(&context.counters.deliveries, subscribers.len());
         let now = context.now_ms();
         for ((member, session), action) in subscribers.into_iter().zip(actions) {
+            session.count_events(1);
             let frame = event.frame(session.profile(), &context.counters);
             if session.deliver_with(frame.websocket(), action, now) {
                 self.check_deadlines(member);

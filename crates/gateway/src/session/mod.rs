@@ -22,6 +22,7 @@ use domain::session::SessionChange;
 use domain::system_message::{self, SYSTEM};
 use domain::{Profile, SessionKey};
 use service::Clock;
+use service::application_usage::ApplicationUsage;
 use service::fault_points::{MessageAction, SystemMessage};
 use service::sessions::ConnectedSession;
 use socketio::{CloseReason, Framing, Millis, Revision, packet};
@@ -48,6 +49,8 @@ use tap::{LateBytes, Tap};
 pub(crate) struct Session {
     context: Arc<Context>,
     identity: Identity,
+    /// Counts the events that it receives for its application, if there is room.
+    usage: Option<Arc<ApplicationUsage>>,
     state: Mutex<State>,
     /// Makes the session's task panic, for a test.
     #[cfg(feature = "testing")]
@@ -65,7 +68,8 @@ impl Session {
         revision: Revision,
         polling: Option<SecretHash>,
     ) -> Arc<Self> {
-        let ConnectedSession { session_key: key, profile, .. } = connected;
+        let ConnectedSession { session_key: key, profile, owner } = connected;
+        let usage = context.service.usage_counters(owner.client_id());
         let identity = Identity { key, sid, profile };
         let call = Call { context: &context, identity: &identity, now: context.now_ms() };
         let is_polling = polling.is_some();
@@ -80,6 +84,7 @@ impl Session {
         let session = Arc::new(Self {
             context,
             identity,
+            usage,
             state: Mutex::new(state),
             #[cfg(feature = "testing")]
             panics: Default::default(),
@@ -114,6 +119,13 @@ impl Session {
 
     fn call_now(&self) -> Call<'_> {
         self.call(self.context.now_ms())
+    }
+
+    /// Counts events that it receives for its application.
+    pub(crate) fn count_events(&self, events: usize) {
+        if let Some(usage) = &self.usage {
+            usage.count_events(events);
+        }
     }
 
     /// Sends whole frames to the peer, or queues them. Returns `true` if they are the first queued bytes of a

@@ -212,7 +212,7 @@ impl WorldFile {
                     organization_id: organization.map(|owner| owner.organization_id.to_string()),
                     owner_channel_id: life.application.owner.as_ref().map(ToString::to_string),
                     profile,
-                    quota: life.application.quota,
+                    quota: life.application.quota.is_limited(),
                     webhook,
                 });
             }

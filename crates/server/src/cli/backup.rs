@@ -231,6 +231,7 @@ pub async fn run_backup(options: &BackupOptions) -> Result<(), CommandFailure> {
     drop(progress);
     let Taken { address, manifest, deleted, broken } = taken.map_err(failure)?;
     warn_of(&broken);
+    record(&target, &manifest).await;
     if options.json {
         let mut value = as_json(&address, &manifest);
         value["deleted"] = json!(deleted);
@@ -242,6 +243,16 @@ pub async fn run_backup(options: &BackupOptions) -> Result<(), CommandFailure> {
         println!("Deleted {deleted} older backups.");
     }
     Ok(())
+}
+
+/// Records the time of a backup for the metrics of the service. The backup is good without it.
+async fn record(target: &Target, manifest: &Manifest) {
+    let Some(taken_at) = Timestamp::parse_rfc3339(&manifest.taken_at) else { return };
+    if let Err(error) = store::record_backup(target, taken_at).await {
+        eprintln!(
+            "stagedoor: the backup is complete, and its time is not in the metrics of the service: {error}"
+        );
+    }
 }
 
 async fn list(place: &BackupPlace, options: &BackupOptions) -> Result<(), CommandFailure> {

@@ -74,7 +74,7 @@ families! {
             "Channels whose events this node is subscribed to now."
             ""
         Gauge BUS_CONNECTIONS "stagedoor_bus_connections" []
-            "Open connections to the bus: 2 on a node with sockets, 1 on a node without, 0 without a bus."
+            "Open connections to the bus that it lets work: 2 on a node with sockets, 1 on a node without, 0 without a bus."
             "fewer than before, for a minute"
         Counter BUS_DISCONNECTS "stagedoor_bus_disconnects_total" []
             "Connections to the bus that have ended."
@@ -131,6 +131,18 @@ families! {
         Counter STORE_DISK_FULL "stagedoor_store_disk_full_total" []
             "Transactions that failed because of a full disk. Their requests were answered with a 503."
             "any: free disk space, then writes work again"
+        Gauge STORE_SIZE "stagedoor_store_size_bytes" []
+            "Size of the store on disk: the data file with its log, or the database with its indexes. Measured once a minute."
+            "twice as much as a week ago. `deriv(stagedoor_store_size_bytes[1d])` is its growth"
+        Gauge DISK_FREE "stagedoor_store_disk_free_bytes" []
+            "What the process may still use of the disk of `--data`. Missing on PostgreSQL, whose disk is another machine's."
+            "less than a tenth of `stagedoor_store_disk_size_bytes`, or full within a week at the growth of the last day"
+        Gauge DISK_SIZE "stagedoor_store_disk_size_bytes" []
+            "Size of the disk of `--data`. Missing on PostgreSQL."
+            ""
+        Gauge LAST_BACKUP "stagedoor_last_backup_timestamp_seconds" []
+            "When the last completed `stagedoor backup` of this store began, whatever its place; 0 if none is recorded."
+            "more than a day ago"
     }
     "Archive" {
         Gauge ARCHIVE_LAG "stagedoor_archive_lag_seconds" []
@@ -224,7 +236,7 @@ families! {
             "When the certificate of the listeners expires, in seconds since 1970; 0 without HTTPS."
             "less than 14 days ahead"
         Counter CERTIFICATE_FAILURES "stagedoor_tls_certificate_failures_total" []
-            "Times at which changed files of the certificate could not be used, so that the former one stayed."
+            "Times at which changed files of the certificate could not be used, or were not valid, so that the former one stayed."
             "any: the log names the file"
         Counter CPU "process_cpu_seconds_total" []
             "CPU time in seconds."

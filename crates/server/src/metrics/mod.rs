@@ -163,6 +163,13 @@ fn store(page: &mut Page, service: &Service) {
         .sample(["lost_race"], retried.after_lost_race);
     page.single(&STORE_GIVEN_UP, retried.given_up);
     page.single(&STORE_DISK_FULL, service.store_disk().times_full);
+    let measures = service.store_measures();
+    page.single(&STORE_SIZE, measures.map_or(0, |measures| measures.bytes));
+    let disk = measures.and_then(|measures| measures.disk);
+    disk.iter().for_each(|disk| page.single(&DISK_FREE, disk.free));
+    disk.iter().for_each(|disk| page.single(&DISK_SIZE, disk.size));
+    let last_backup = measures.and_then(|measures| measures.last_backup);
+    page.single(&LAST_BACKUP, last_backup.map_or(0.0, seconds));
 }
 
 fn credentials(page: &mut Page, service: &Service) {

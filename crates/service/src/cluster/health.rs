@@ -117,7 +117,7 @@ const fn late_after_ms(job: Job) -> Option<i64> {
         Job::Archive => Some(60 * SECOND_MS),
         Job::Sweep | Job::UsesFlush => Some(180 * SECOND_MS),
         Job::UnusedApplications => Some(3 * HOUR_MS),
-        Job::OutboxSettle => None,
+        Job::OutboxSettle | Job::StoreMeasure => None,
     }
 }
 
@@ -127,10 +127,11 @@ const fn is_repeated(job: Job, roles: Roles, has_event_outbox: bool) -> bool {
     match job {
         Job::Heartbeat => true,
         Job::Sweep | Job::UnusedApplications | Job::WebhookLook => roles.jobs,
-        Job::UsesFlush | Job::UsageFlush | Job::CredentialWatch => roles.web,
+        Job::UsesFlush | Job::CredentialWatch => roles.web,
+        Job::UsageFlush => roles.web || roles.gateway,
         Job::SessionWatch => roles.gateway,
         Job::OutboxSweep => has_event_outbox && (roles.jobs || roles.gateway),
-        Job::OutboxSettle | Job::Mail | Job::Archive => false,
+        Job::OutboxSettle | Job::Mail | Job::Archive | Job::StoreMeasure => false,
     }
 }
 

@@ -14,6 +14,7 @@ use store::queries::sweeps::Sweep;
 use store::{PartitionedTable, Tx};
 
 use crate::cluster::job_metrics::{Job, JobRuns};
+use crate::developer::application_usage::LOAD_KEPT_MS;
 use crate::platform::idempotency::KEY_LIFETIME_MS;
 use crate::realtime::lost_events::LOST_EVENTS_KEPT_MS;
 use crate::work::Work;
@@ -269,6 +270,7 @@ fn expiry(sweep: Sweep, now: Timestamp) -> Expiry {
         Sweep::MailCounts => now.plus_ms(-MAIL_COUNTED_MS),
         Sweep::IdempotencyKeys => now.plus_ms(-KEY_LIFETIME_MS),
         Sweep::ChatSpeakers => now.plus_ms(-SLOW_MODE_MAX_MS),
+        Sweep::ApplicationLoad => now.plus_ms(-LOAD_KEPT_MS),
         Sweep::LostEvents | Sweep::EventOutbox => now.plus_ms(-LOST_EVENTS_KEPT_MS),
         Sweep::LiveSpans => now.plus_ms(-LIVE_WALK_MS - LIVE_WALK_GRACE_MS),
     })

@@ -50,6 +50,8 @@ jobs! {
     Mail, "mail";
     /// Brings the log of a SQLite store to the archive: every second.
     Archive, "archive";
+    /// Measures the size of the store and the room on its disk: every minute.
+    StoreMeasure, "store_measure";
 }
 
 #[derive(Debug, Default)]

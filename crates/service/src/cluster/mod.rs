@@ -5,6 +5,7 @@ pub mod expire;
 pub mod health;
 pub mod housekeeping;
 pub(crate) mod job_metrics;
+pub mod measures;
 pub(crate) mod node_state;
 pub mod nodes;
 pub mod overview;

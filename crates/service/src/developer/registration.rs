@@ -4,6 +4,7 @@ use domain::application::{Application, Organization, Presentation, RedirectUri};
 use domain::limits::{NAME_CHARS_MAX, OWNED_APPLICATIONS_MAX, REVIEW_TEXT_CHARS_MAX};
 use domain::member::MemberRole;
 use domain::picture::Picture;
+use domain::quota::QuotaShare;
 use domain::refusal::Resource;
 use domain::review::ReviewSubject;
 use domain::secret::ClientSecret;
@@ -226,7 +227,7 @@ async fn register(
         owner,
         scopes,
         profile: None,
-        quota: true,
+        quota: QuotaShare::FULL,
         presentation,
     };
     work.put_application(&application, now).await?;

@@ -18,7 +18,11 @@ const REFUSED_APPLICATIONS_MAX: usize = 1_000;
 /// The counters of one application on this node. A credential in the cache holds them, so a request finds
 /// them without a look-up. Counting is an addition.
 #[derive(Debug)]
-pub struct ApplicationUsage([KindCounter; UsageKind::COUNT]);
+pub struct ApplicationUsage {
+    kinds: [KindCounter; UsageKind::COUNT],
+    /// Events that its sessions received.
+    events: AtomicU32,
+}
 
 /// Counters since the last write. They are small because they are written every few seconds.
 #[derive(Debug, Default)]
@@ -29,18 +33,28 @@ struct KindCounter {
 
 impl Default for ApplicationUsage {
     fn default() -> Self {
-        Self(std::array::from_fn(|_| KindCounter::default()))
+        Self { kinds: std::array::from_fn(|_| KindCounter::default()), events: AtomicU32::new(0) }
     }
 }
 
 impl ApplicationUsage {
     /// Counts a request.
     pub fn count(&self, kind: UsageKind, is_refused: bool) {
-        let counter = &self.0[kind.index()];
+        let counter = &self.kinds[kind.index()];
         counter.requests.fetch_add(1, Relaxed);
         if is_refused {
             counter.refused.fetch_add(1, Relaxed);
         }
+    }
+
+    /// Counts events that a session has received.
+    pub fn count_events(&self, events: usize) {
+        self.events.fetch_add(u32::try_from(events).unwrap_or(u32::MAX), Relaxed);
+    }
+
+    /// Whether something was counted since the last write.
+    fn is_pending(&self) -> bool {
+        self.events.load(Relaxed) > 0 || !self.pending().is_empty()
     }
 
     /// The requests since the last write, by kind. Kinds without any are left out.
@@ -55,14 +69,14 @@ impl ApplicationUsage {
 
     /// Returns requests that could not be written.
     fn give_back(&self, kind: UsageKind, count: RequestCount) {
-        let counter = &self.0[kind.index()];
+        let counter = &self.kinds[kind.index()];
         counter.requests.fetch_add(u32::try_from(count.requests).unwrap_or(u32::MAX), Relaxed);
         counter.refused.fetch_add(u32::try_from(count.refused).unwrap_or(u32::MAX), Relaxed);
     }
 
     fn each(&self, read: impl Fn(&AtomicU32) -> u32) -> Vec<(UsageKind, RequestCount)> {
         let count = |kind: UsageKind| {
-            let KindCounter { requests, refused } = &self.0[kind.index()];
+            let KindCounter { requests, refused } = &self.kinds[kind.index()];
             // Most kinds have none. Reading is cheaper than writing.
             if requests.load(Relaxed) == 0 && refused.load(Relaxed) == 0 {
                 return None;
@@ -103,6 +117,18 @@ impl UsageCounters {
         taken
     }
 
+    /// Takes all events since the last write, by application, in the order of the ids.
+    pub fn take_events(&self) -> Vec<(ClientId, i64)> {
+        let counters = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let mut taken: Vec<_> = counters
+            .iter()
+            .filter(|(_, usage)| usage.events.load(Relaxed) > 0)
+            .map(|(id, usage)| (id.clone(), usage.events.swap(0, Relaxed).into()))
+            .collect();
+        taken.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+        taken
+    }
+
     /// Returns requests that could not be written.
     pub fn give_back(&self, taken: &[(ClientId, UsageKind, RequestCount)]) {
         for (client_id, kind, count) in taken {
@@ -116,7 +142,7 @@ impl UsageCounters {
     pub fn drop_idle(&self) {
         let mut counters = self.0.write().unwrap_or_else(PoisonError::into_inner);
         // Only this map hands them out, and it is locked. So no other task can hold them now.
-        counters.retain(|_, usage| Arc::strong_count(usage) > 1 || !usage.pending().is_empty());
+        counters.retain(|_, usage| Arc::strong_count(usage) > 1 || usage.is_pending());
     }
 }
 
@@ -214,6 +240,9 @@ mod tests {
         usage.count(UsageKind::User, false);
         usage.count(UsageKind::User, true);
         counters.of(&client("b")).expect("room").count(UsageKind::Token, false);
+        usage.count_events(3);
+        assert_eq!(counters.take_events(), [(client("a"), 3)]);
+        assert!(counters.take_events().is_empty());
         let taken = counters.take();
         let count = |requests, refused| RequestCount { requests, refused };
         assert_eq!(

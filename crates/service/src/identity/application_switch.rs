@@ -1,6 +1,7 @@
 //! The operator's calls on applications: list, disable, enable, delete.
 
 use domain::audit::AuditAction;
+use domain::quota::QuotaShare;
 use domain::refusal::Resource;
 use domain::{ClientId, OrganizationId, Refusal};
 use serde_json::json;
@@ -93,6 +94,25 @@ impl Service {
                 return Err(Error::from(Refusal::NotFound(Resource::Application)));
             }
             Ok(work.audit_with(AuditAction::ApplicationQuota, &id, json!({ "quota": quota })).await?)
+        })
+        .await
+    }
+
+    /// Gives an application a part of the quotas, or turns them off.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`] when the application does not exist.
+    pub async fn set_quota_share(&self, client_id: &ClientId, share: QuotaShare) -> Result<(), Error> {
+        let QuotaShare::Percent(percent) = share else {
+            return self.set_application_quota(client_id, false).await;
+        };
+        let (id, irrecoverable_since) = (client_id.clone(), irrecoverable_since(self.now()));
+        self.write(async move |work: &mut Work<'_>| {
+            if !work.set_application_quota_percent(&id, percent, irrecoverable_since).await? {
+                return Err(Error::from(Refusal::NotFound(Resource::Application)));
+            }
+            let details = json!({ "quota": true, "percent": percent });
+            Ok(work.audit_with(AuditAction::ApplicationQuota, &id, details).await?)
         })
         .await
     }

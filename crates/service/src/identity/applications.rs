@@ -4,6 +4,7 @@ use domain::application::{Application, Organization, Presentation, RedirectUri};
 use domain::audit::AuditAction;
 use domain::limits::{NAME_CHARS_MAX, REDIRECT_URIS_MAX};
 use domain::picture::Picture;
+use domain::quota::QuotaShare;
 use domain::secret::ClientSecret;
 use domain::{ChannelId, ClientId, Invalid, OrganizationId, Profile, Rule, Scope, ScopeSet, invalid};
 use serde_json::json;
@@ -125,7 +126,7 @@ impl Service {
                     owner,
                     scopes,
                     profile,
-                    quota,
+                    quota: if quota { QuotaShare::FULL } else { QuotaShare::Unlimited },
                     presentation,
                 };
                 let client_id = &application.client_id;

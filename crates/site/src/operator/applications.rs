@@ -2,6 +2,7 @@
 
 use domain::limits::AFFECTED_COUNTED_MAX;
 use domain::operator_key::OperatorRole;
+use domain::quota::QuotaShare;
 use domain::refusal::Resource;
 use domain::{ChannelId, ClientId, Refusal, Scope};
 use service::application_life::{ApplicationDetails, ApplicationLife};
@@ -12,10 +13,16 @@ use web::pages::{Flash, Lang};
 use web::{OperatorPerson, PageAnswer, PathId, PostedByOperator, Visitor, role};
 
 use super::application_secrets::{leak_acts, secrets_table};
-use super::detail::{Act, Detail};
+use super::detail::{Act, Choice, Detail};
 use super::frame::{Badge, Section, Shown, href, not_found, unknown_action};
 use super::list::{ItemList, ListRow, Search, StateLink};
 use super::paths::{APPLICATIONS, AUDIT, ORGANIZATIONS, PAGE_SIZE, PEOPLE, WEBHOOKS};
+
+/// The field of the form with the part of the quotas.
+const PERCENT: &str = "percent";
+/// The parts of the quotas that the form offers.
+const PARTS: [(i64, &str); 6] =
+    [(100, "100 %"), (50, "50 %"), (25, "25 %"), (10, "10 %"), (5, "5 %"), (1, "1 %")];
 
 const STATES: [&str; 3] = ["", "disabled", "restorable"];
 
@@ -91,8 +98,12 @@ fn badges(life: &ApplicationLife, lang: Lang) -> Vec<Badge> {
     let deleted = life.deleted_at.map(|_| Badge::new("warn", lang.pick("삭제됨", "Deleted")));
     let warned = (!life.notices.is_empty() && life.deleted_at.is_none())
         .then(|| Badge::new("warn", lang.pick("미사용 경고", "Unused")));
-    let free = (!life.application.quota).then(|| Badge::new("plain", lang.pick("할당량 없음", "No quotas")));
-    [disabled, deleted, warned, free].into_iter().flatten().collect()
+    let quota = match life.application.quota {
+        QuotaShare::Unlimited => Some(Badge::new("plain", lang.pick("할당량 없음", "No quotas"))),
+        share if share.is_lowered() => Some(Badge::new("warn", lang.pick("할당량 낮춤", "Lowered quotas"))),
+        QuotaShare::Percent(_) => None,
+    };
+    [disabled, deleted, warned, quota].into_iter().flatten().collect()
 }
 
 fn row(life: &ApplicationLife, visitor: &Visitor) -> ListRow {
@@ -140,6 +151,10 @@ pub(super) async fn change(
         }
         "quota-on" => service.set_application_quota(&client_id, true).await?,
         "quota-off" => service.set_application_quota(&client_id, false).await?,
+        "" => {
+            let share = fields.text(PERCENT).parse().ok().and_then(QuotaShare::percent);
+            service.set_quota_share(&client_id, share.ok_or_else(unknown_action)?).await?;
+        }
         "delete" if fields.text("confirm") == client_id.as_str() => {
             service.delete_application(&client_id).await?;
             return Ok(visitor.redirect(APPLICATIONS, Some(Flash::Done)));
@@ -177,8 +192,10 @@ async fn detail<R>(operator: &OperatorPerson<R>, id: &ClientId) -> Result<Detail
     let organization = application.organization.as_ref();
     let scopes: Vec<_> = application.scopes.iter().map(Scope::name).collect();
     let prose = |text: String| if text.is_empty() { Shown::Nothing } else { Shown::Prose(text) };
-    let quota =
-        if application.quota { lang.pick("적용", "On") } else { lang.pick("적용 안 함", "Off") };
+    let quota = match application.quota {
+        QuotaShare::Unlimited => lang.pick("적용 안 함", "Off").to_owned(),
+        QuotaShare::Percent(percent) => format!("{percent} %"),
+    };
     let facts = vec![
         (
             lang.pick("조직", "Organization"),
@@ -190,7 +207,7 @@ async fn detail<R>(operator: &OperatorPerson<R>, id: &ClientId) -> Result<Detail
         (lang.pick("소유자", "Owner"), owner),
         (lang.pick("토큰이 있는 사람", "People with tokens"), Shown::Text(counted(affected.users))),
         (lang.pick("연결된 세션", "Connected sessions"), Shown::Text(counted(affected.sessions))),
-        (lang.pick("할당량", "Quotas"), Shown::Text(quota.to_owned())),
+        (lang.pick("할당량", "Quotas"), Shown::Text(quota)),
         (lang.pick("등록", "Registered"), Shown::moment(Some(life.created_at), visitor)),
         (lang.pick("마지막 사용", "Last used"), Shown::moment(Some(life.last_used_at), visitor)),
         (lang.pick("사용 중지", "Disabled"), Shown::moment(life.disabled_at, visitor)),
@@ -217,8 +234,34 @@ async fn detail<R>(operator: &OperatorPerson<R>, id: &ClientId) -> Result<Detail
         once: None,
         form: visitor.form(format!("{APPLICATIONS}/{id}")),
         acts,
-        choice: None,
+        choice: (operator.role >= OperatorRole::Write).then(|| quota_choice(application.quota, id, visitor)),
     })
+}
+
+/// The form with the part of the quotas that an application has.
+fn quota_choice(share: QuotaShare, id: &ClientId, visitor: &Visitor) -> Choice {
+    let lang = visitor.lang();
+    // A part that was chosen over the platform API is between two of these.
+    let here = PARTS.iter().position(|(percent, _)| match share {
+        QuotaShare::Percent(chosen) => i64::from(chosen) >= *percent,
+        QuotaShare::Unlimited => false,
+    });
+    Choice {
+        form: visitor.form(format!("{APPLICATIONS}/{id}")),
+        heading: lang.pick("할당량 비율", "Part of the quotas"),
+        about: lang.pick(
+            "이 애플리케이션과 그 유저에게 적용되는 모든 할당량을 이 비율로 낮춥니다. 몇 초 안에 모든 노드에 적용되고, 다른 애플리케이션에는 영향이 없습니다.",
+            "Every quota of this application and of its users gets this part. All nodes follow within seconds. Other applications do not feel it.",
+        ),
+        field: PERCENT,
+        label: lang.pick("비율", "Part"),
+        options: PARTS
+            .iter()
+            .enumerate()
+            .map(|(place, (_, label))| (label.trim_end_matches(" %"), *label, here == Some(place)))
+            .collect(),
+        button: lang.pick("적용", "Apply"),
+    }
 }
 
 fn webhook_fact(webhook: Option<&WebhookDetails>, id: &ClientId, lang: Lang) -> Shown {
@@ -278,7 +321,7 @@ fn acts(life: &ApplicationLife, affected: Affected, lang: Lang) -> Vec<Act> {
             ),
         )
     });
-    acts.push(if life.application.quota {
+    acts.push(if life.application.quota.is_limited() {
         Act::new(
             "quota-off",
             lang.pick("할당량 적용 안 함", "Turn quotas off"),

@@ -12,6 +12,7 @@ mod detail;
 mod frame;
 mod keys;
 mod list;
+mod load;
 mod organizations;
 mod overview;
 mod paths;

@@ -9,6 +9,7 @@ use web::pages::{Area, Lang, Moment, Shell, filters};
 use web::{OperatorPerson, PageAnswer, role};
 
 use super::frame::{Badge, Frame, Section, href};
+use super::load::{LoadPart, load_part};
 use super::paths::{APPLICATIONS, PEOPLE, REQUESTS, WEBHOOKS};
 
 /// A heartbeat older than this is late, in milliseconds: two and a half heartbeats.
@@ -53,6 +54,7 @@ struct OverviewPage<'a> {
     frame: Frame,
     t: &'static OverviewTexts,
     figures: Vec<Figure>,
+    load: LoadPart,
     nodes: Vec<NodeRow>,
     retention: Vec<RetentionRow>,
 }
@@ -76,6 +78,7 @@ pub(super) async fn show(operator: OperatorPerson<role::Read>) -> PageAnswer {
         frame: Frame::new(&operator, Section::Overview),
         t: texts(lang),
         figures: figures(&overview, pending, lang),
+        load: load_part(visitor).await?,
         nodes: nodes(&overview, service.node().as_str(), now, lang),
         retention: retention(service.retention(), lang),
     })

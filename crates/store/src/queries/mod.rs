@@ -49,7 +49,7 @@ pub use channel::{
 pub use chat::{chat_appends, chat_log, chat_settings, chats};
 pub use cluster::{due, expire, locks, nodes, overview, store_identity, store_origin, sweeps};
 pub use developer::{
-    application_offers, application_usage, organization_invitations, organization_members,
+    application_load, application_offers, application_usage, organization_invitations, organization_members,
     owned_applications, review_requests,
 };
 pub use identity::{

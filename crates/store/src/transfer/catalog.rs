@@ -9,7 +9,8 @@ use crate::sqlite::connection::running;
 use crate::{Row, StoreError, Value};
 
 /// The tables of the program's schema, each after the tables that its foreign keys name. Both engines have
-/// these tables. The table of the applied migrations is left out.
+/// these tables. The table of the applied migrations is left out, and that of the last backup, which is about
+/// the store and not in it.
 #[derive(Debug, Clone)]
 pub struct Catalog {
     tables: Vec<TableShape>,
@@ -40,7 +41,8 @@ pub(super) enum ColumnKind {
 }
 
 pub(super) const TABLES: &str = "SELECT name FROM sqlite_master
-    WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' AND name <> 'schema_migrations'
+    WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'
+      AND name NOT IN ('schema_migrations', 'last_backup')
     ORDER BY name";
 
 const COLUMNS: &str = "SELECT name, type, pk FROM pragma_table_info(?1) ORDER BY cid";

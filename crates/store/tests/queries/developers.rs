@@ -3,6 +3,7 @@
 use domain::application::Presentation;
 use domain::https_url::HttpsUrl;
 use domain::member::MemberRole;
+use domain::quota::QuotaShare;
 use domain::review::{ReviewKind, ReviewState, ReviewSubject};
 use domain::{ChannelId, OrganizationId, ReviewRequestId, Scope, ScopeSet};
 use store::queries::application_life::ApplicationLife;
@@ -120,7 +121,7 @@ async fn what_an_owner_changes_leaves_the_rest_as_it_is() {
         tx.change_application(&app, "다른 이름", OBSERVED, &presentation).await?;
         let found = tx.application(&app).await?.unwrap();
         assert_eq!((found.name.as_str(), found.profile), ("다른 이름", OBSERVED));
-        assert_eq!((found.presentation.homepage, found.quota), (homepage, true));
+        assert_eq!((found.presentation.homepage, found.quota), (homepage, QuotaShare::FULL));
         assert_eq!(found.scopes, crate::scopes());
 
         let chat: ScopeSet = [Scope::ChatRead].into_iter().collect();

@@ -4,6 +4,7 @@
 
 mod accounts;
 mod application_life;
+mod application_load;
 mod application_usage;
 mod audit_log;
 mod browser_sessions;
@@ -46,6 +47,7 @@ mod webhooks;
 mod world_rows;
 
 use domain::application::{Application, Organization, Presentation};
+use domain::quota::QuotaShare;
 use domain::secret::SecretHash;
 use domain::session::SessionOwner;
 use domain::token::{Caller, TokenFamily};
@@ -165,7 +167,7 @@ fn caller(app: &str, user: &str, of: &str) -> Caller {
         channel_id: channel(user),
         scopes: scopes(),
         profile: None,
-        quota: true,
+        quota: QuotaShare::FULL,
         family: family(of),
     }
 }
@@ -196,7 +198,7 @@ fn application(id: &str) -> Application {
         owner: None,
         scopes: scopes(),
         profile: None,
-        quota: true,
+        quota: QuotaShare::FULL,
         presentation: Presentation::default(),
     }
 }

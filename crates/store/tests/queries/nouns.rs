@@ -5,6 +5,7 @@ use domain::channel::UserRole;
 use domain::chat::DonationType;
 use domain::event::{ChatEvent, DonationEvent, SubscriptionEvent};
 use domain::limits::CHANNEL_IDS_MAX;
+use domain::quota::QuotaShare;
 use domain::{MessageId, Scope, ScopeSet};
 use store::queries::channels::ChannelRecord;
 use store::queries::chats::NewMessage;
@@ -31,11 +32,11 @@ async fn an_application_has_the_values_of_the_last_put() {
         full.organization = Some(organization("org", false));
         full.scopes = [Scope::Drops, Scope::UserRead].into_iter().collect();
         full.profile = OBSERVED;
-        full.quota = false;
+        full.quota = QuotaShare::Unlimited;
         tx.put_application(&full, at(2)).await?;
         let found = tx.application(&client("app")).await?.unwrap();
         assert_eq!((&found.name, found.scopes, found.profile), (&full.name, full.scopes, OBSERVED));
-        assert!(bare.quota && !found.quota);
+        assert_eq!((bare.quota, found.quota), (QuotaShare::FULL, QuotaShare::Unlimited));
         let owner = found.organization.unwrap();
         assert_eq!(
             (owner.name.as_str(), owner.verified),

@@ -1,6 +1,7 @@
 //! What the operator pages list and count.
 
 use domain::application::Organization;
+use domain::quota::QuotaShare;
 use domain::{ClientId, OrganizationId};
 use store::queries::application_life::ApplicationLife;
 use store::queries::application_search::ApplicationSearch;
@@ -56,7 +57,21 @@ async fn applications_are_found_by_the_beginning_of_id_and_name_and_by_their_sta
         assert_eq!(tx.count_up_to(Backlog::DisabledApplications, 1).await?, 1);
         assert!(tx.set_application_quota(&client("bot"), false, at(0)).await?);
         let shown = tx.application_life(&client("bot"), at(0)).await?.expect("an application");
-        assert!(!shown.application.quota);
+        assert_eq!(shown.application.quota, QuotaShare::Unlimited);
+        // A part of the quotas turns them on, and stays when they are turned off and on.
+        for (quota, share) in [
+            (None, QuotaShare::Percent(25)),
+            (Some(false), QuotaShare::Unlimited),
+            (Some(true), QuotaShare::Percent(25)),
+        ] {
+            match quota {
+                None => assert!(tx.set_application_quota_percent(&client("bot"), 25, at(0)).await?),
+                Some(quota) => assert!(tx.set_application_quota(&client("bot"), quota, at(0)).await?),
+            }
+            let shown = tx.application_life(&client("bot"), at(0)).await?.expect("an application");
+            assert_eq!(shown.application.quota, share);
+        }
+        assert!(!tx.set_application_quota_percent(&client("missing"), 25, at(0)).await?);
         assert!(!tx.set_application_quota(&client("missing"), false, at(0)).await?);
         Ok(())
     })

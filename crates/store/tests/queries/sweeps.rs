@@ -68,6 +68,10 @@ async fn insert(tx: &mut Tx, sweep: Sweep, n: i64, ms: i64) -> Result<(), StoreE
             let insert = "INSERT INTO application_usage VALUES ('app', $1, $2, 1, 0)";
             tx.execute(insert, params![expires_at, n.to_string()]).await.map(drop)
         }
+        Sweep::ApplicationLoad => {
+            let insert = "INSERT INTO application_load VALUES ($1, $2, 1, 0, 0)";
+            tx.execute(insert, params![expires_at, n.to_string()]).await.map(drop)
+        }
         Sweep::IdempotencyKeys => {
             tx.claim_idempotency_key("POST /a", &n.to_string(), hash, "", expires_at).await.map(drop)
         }
@@ -220,6 +224,7 @@ const fn count(sweep: Sweep) -> &'static str {
         Sweep::MailCounts => "SELECT COUNT(*) FROM mail_counts",
         Sweep::AuditLog => "SELECT COUNT(*) FROM audit_log",
         Sweep::ApplicationUsage => "SELECT COUNT(*) FROM application_usage",
+        Sweep::ApplicationLoad => "SELECT COUNT(*) FROM application_load",
         Sweep::Sessions => "SELECT COUNT(*) FROM sessions",
         Sweep::SessionChanges => "SELECT COUNT(*) FROM session_changes",
         Sweep::IdempotencyKeys => "SELECT COUNT(*) FROM idempotency_keys",

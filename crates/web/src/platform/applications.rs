@@ -5,6 +5,7 @@ use domain::application::{Organization, Presentation, REDIRECT_URI_PATTERN, Redi
 use domain::https_url::{HTTPS_URL_PATTERN, HttpsUrl};
 use domain::limits::{LOGO_BYTES_MAX, NAME_CHARS_MAX, REDIRECT_URIS_MAX, URL_BYTES_MAX};
 use domain::picture::{PICTURE_PATTERN, Picture};
+use domain::quota::QuotaShare;
 use domain::scope::{Scope, ScopeSet};
 use domain::secret::ClientSecret;
 use domain::{ChannelId, ClientId, Invalid, OrganizationId, Profile, Rule, Timestamp};
@@ -179,6 +180,8 @@ pub struct ApplicationAnswer {
     profile: Option<&'static str>,
     /// Whether quotas hold for it.
     quota: bool,
+    /// The part of each quota that it has, in percent. `null` without quotas.
+    quota_percent: Option<u8>,
     /// Its home page.
     homepage_url: Option<String>,
     /// Its terms of use.
@@ -231,7 +234,11 @@ impl From<ApplicationDetails> for ApplicationAnswer {
             organization_id: application.organization.map(|organization| organization.organization_id),
             owner_channel_id: application.owner,
             profile: application.profile.map(Profile::name),
-            quota: application.quota,
+            quota: application.quota.is_limited(),
+            quota_percent: match application.quota {
+                QuotaShare::Unlimited => None,
+                QuotaShare::Percent(percent) => Some(percent),
+            },
             created_date: life.created_at.rfc3339(),
             last_used_date: life.last_used_at.rfc3339(),
             deleted_date: life.deleted_at.map(Timestamp::rfc3339),

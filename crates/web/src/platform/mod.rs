@@ -12,6 +12,7 @@ pub mod events;
 pub mod keys;
 mod lines;
 pub mod lives;
+pub mod load;
 pub mod members;
 pub mod operators;
 pub mod organizations;

@@ -4,7 +4,8 @@ use crate::contract::Section;
 use crate::contract::routes::{Routes, delete, get, post, put};
 use crate::platform::{
     applications, audit_log, categories, channel_events, channels, consents, drops, events, keys, lives,
-    members, operators, organizations, relations, review_requests, secrets, sessions, watching, webhooks,
+    load, members, operators, organizations, relations, review_requests, secrets, sessions, watching,
+    webhooks,
 };
 
 const SECTION: Section = Section {
@@ -67,6 +68,11 @@ fn application() -> Routes {
             put(applications::disable, applications::DISABLE)
                 .delete(applications::enable, applications::ENABLE),
         )
+        .route(
+            "/platform/v1/applications/{clientId}/quota",
+            put(load::put_quota, load::PUT_QUOTA).delete(load::delete_quota, load::DELETE_QUOTA),
+        )
+        .route("/platform/v1/application-load", get(load::list, load::LIST))
         .route(
             "/platform/v1/applications/{clientId}/secrets",
             post(secrets::add, secrets::ADD)

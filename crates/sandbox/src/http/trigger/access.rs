@@ -49,7 +49,7 @@ pub(super) async fn remove_scope(input: Input) -> Result<Outcome, Problem> {
         redirect_uris: uris.collect::<Result<_, _>>().map_err(service::Error::from)?,
         scopes: kept.iter().copied().collect(),
         profile: application.profile,
-        quota: application.quota,
+        quota: application.quota.is_limited(),
         presentation: application.presentation,
         logo: NewLogo::Kept,
     };
@@ -139,9 +139,9 @@ async fn sessions(input: &Input) -> Result<Vec<SessionKey>, Problem> {
 /// The quota of a user's calls through an application is used up for a while. The next call is refused.
 pub(super) async fn exhaust_quota(input: Input) -> Result<Outcome, Problem> {
     let application = input.application("client").await?;
-    if !application.quota {
+    let Some(quota) = application.quota.of(USER_QUOTA) else {
         return Err(Problem::invalid("client", format!("{} has no quotas", application.client_id)));
-    }
+    };
     let user = input.streamer("user").await?;
     let span = input.span("for").unwrap_or_default();
     if span > EXHAUSTED_MAX {
@@ -150,7 +150,7 @@ pub(super) async fn exhaust_quota(input: Input) -> Result<Outcome, Problem> {
     let (quotas, clock) = (input.service.quotas(), input.service.clock());
     let (now, elapsed) = (clock.now(), clock.elapsed());
     let caller = (application.client_id.as_str(), user.as_str());
-    let left = quotas.exhaust(Counted::User, caller, USER_QUOTA, span, elapsed);
+    let left = quotas.exhaust(Counted::User, caller, quota, span, elapsed);
     let left = left.ok_or_else(|| Problem::invalid("client", "the sandbox runs with --no-quota"))?;
     let left_ms = i64::try_from(left.as_micros().div_ceil(1_000)).unwrap_or(i64::MAX);
     Ok(outcome(json!({

@@ -59,6 +59,7 @@ const APPLICATION: &str = "/platform/v1/applications/{clientId}";
 const APPLICATION_SECRET: &str = "/platform/v1/applications/{clientId}/secrets/{secretId}";
 const APPLICATION_SECRETS: &str = "/platform/v1/applications/{clientId}/secrets";
 const APPLICATION_TOKENS: &str = "/platform/v1/applications/{clientId}/tokens";
+const APPLICATION_QUOTA: &str = "/platform/v1/applications/{clientId}/quota";
 const DISABLED_APPLICATION: &str = "/platform/v1/applications/{clientId}/disabled";
 const WEBHOOK: &str = "/platform/v1/applications/{clientId}/webhook";
 const WEBHOOK_SECRETS: &str = "/platform/v1/applications/{clientId}/webhook/secrets";
@@ -108,6 +109,7 @@ fn query(method: &str, path: &str) -> &'static str {
             "/open/v1/lives"
             | "/platform/v1/organizations"
             | "/platform/v1/applications"
+            | "/platform/v1/application-load"
             | "/platform/v1/applications/{clientId}/webhook/deliveries"
             | "/platform/v1/sessions"
             | "/platform/v1/channels"
@@ -136,7 +138,8 @@ impl Endpoint {
             path if path.contains("/webhook") => "webhook-owner",
             // Deleting a missing application is no error, and keeps the application that other tests need.
             APPLICATION if self.method == "DELETE" => "unknown",
-            DISABLED_APPLICATION => "spare",
+            // The application that other tests need keeps its quotas.
+            DISABLED_APPLICATION | APPLICATION_QUOTA => "spare",
             APPLICATION_SECRETS | APPLICATION_TOKENS if self.method == "DELETE" => "spare",
             _ => "bot",
         };
@@ -228,6 +231,7 @@ impl Endpoint {
             }),
             // The same decision again is no error.
             REVIEW_REQUEST => json!({ "decision": "refuse" }),
+            APPLICATION_QUOTA if self.reads_body => json!({ "percent": 50 }),
             // The secret does not expire.
             APPLICATION_SECRET if self.reads_body => json!({}),
             APPLICATION if self.reads_body => json!({

@@ -30,6 +30,7 @@ mod operator_keys;
 mod operators;
 mod platform;
 mod profiles;
+mod quota_shares;
 mod quotas;
 mod reasons;
 mod restrictions;

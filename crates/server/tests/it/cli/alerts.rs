@@ -78,6 +78,171 @@ fn pages() -> String {
     text
 }
 
+/// The samples of the chosen nodes.
+const CHOSEN: &str = "job=\"stagedoor\", instance=~\"$node\"";
+
+fn target(expr: &str, legend: &str) -> Value {
+    json!({ "expr": expr.replace("{}", &format!("{{{CHOSEN}}}")), "legendFormat": legend, "refId": legend })
+}
+
+/// A panel of the overview: its kind, title, unit, width, and its expressions with their legends. `{}` stands
+/// for the chosen nodes.
+struct OverviewPanel {
+    kind: &'static str,
+    title: &'static str,
+    about: &'static str,
+    unit: &'static str,
+    width: usize,
+    targets: &'static [(&'static str, &'static str)],
+}
+
+/// Columns of a row of the dashboard.
+const COLUMNS: usize = 24;
+
+/// What is seen first: whether it works, for whom, and how long it will.
+const OVERVIEW: &[OverviewPanel] = &[
+    OverviewPanel {
+        kind: "stat",
+        title: "Nodes",
+        about: "Nodes that answer scrapes.",
+        unit: "short",
+        width: 4,
+        targets: &[("sum(up{})", "up"), ("count(up{})", "all")],
+    },
+    OverviewPanel {
+        kind: "stat",
+        title: "Error budget left, 30 days",
+        about: "What is left of the calls that may fail: stagedoor_objective_ratio.",
+        unit: "percentunit",
+        width: 5,
+        targets: &[(
+            "1 - (sum(increase(stagedoor_http_requests_total{job=\"stagedoor\", status=\"5xx\"}[30d])) / sum(increase(stagedoor_http_requests_total{job=\"stagedoor\"}[30d]))) / (1 - max(stagedoor_objective_ratio{job=\"stagedoor\", objective=\"answered\"}))",
+            "left",
+        )],
+    },
+    OverviewPanel {
+        kind: "stat",
+        title: "Latency budget left, 30 days",
+        about: "What is left of the answers that may be late: stagedoor_objective_ratio.",
+        unit: "percentunit",
+        width: 5,
+        targets: &[(
+            "1 - (sum(increase(stagedoor_http_slow_requests_total{job=\"stagedoor\"}[30d])) / sum(increase(stagedoor_http_requests_total{job=\"stagedoor\"}[30d]))) / (1 - max(stagedoor_objective_ratio{job=\"stagedoor\", objective=\"fast\"}))",
+            "left",
+        )],
+    },
+    OverviewPanel {
+        kind: "stat",
+        title: "Last backup",
+        about: "Age of the last good backup.",
+        unit: "s",
+        width: 5,
+        targets: &[("time() - max(stagedoor_last_backup_timestamp_seconds{} > 0)", "age")],
+    },
+    OverviewPanel {
+        kind: "stat",
+        title: "Disk full in",
+        about: "At the growth of the last day. Nothing is shown while the room grows, and on PostgreSQL.",
+        unit: "s",
+        width: 5,
+        targets: &[(
+            "min(stagedoor_store_disk_free_bytes{} / (-deriv(stagedoor_store_disk_free_bytes{job=\"stagedoor\", instance=~\"$node\"}[1d]) > 0))",
+            "time",
+        )],
+    },
+    OverviewPanel {
+        kind: "timeseries",
+        title: "Calls per second",
+        about: "By class of status.",
+        unit: "reqps",
+        width: 8,
+        targets: &[(
+            "sum by (status) (rate(stagedoor_http_requests_total{job=\"stagedoor\", instance=~\"$node\"}[5m]))",
+            "{{status}}",
+        )],
+    },
+    OverviewPanel {
+        kind: "timeseries",
+        title: "Calls that fail",
+        about: "The share of 5xx. StagedoorErrors fires at 0.1 %.",
+        unit: "percentunit",
+        width: 8,
+        targets: &[(
+            "sum(rate(stagedoor_http_requests_total{job=\"stagedoor\", instance=~\"$node\", status=\"5xx\"}[5m])) / sum(rate(stagedoor_http_requests_total{job=\"stagedoor\", instance=~\"$node\"}[5m]))",
+            "5xx",
+        )],
+    },
+    OverviewPanel {
+        kind: "timeseries",
+        title: "Time of answers",
+        about: "Percentiles over all calls.",
+        unit: "s",
+        width: 8,
+        targets: &[
+            (
+                "histogram_quantile(0.5, sum by (le) (rate(stagedoor_http_request_duration_seconds_bucket{job=\"stagedoor\", instance=~\"$node\"}[5m])))",
+                "p50",
+            ),
+            (
+                "histogram_quantile(0.99, sum by (le) (rate(stagedoor_http_request_duration_seconds_bucket{job=\"stagedoor\", instance=~\"$node\"}[5m])))",
+                "p99",
+            ),
+        ],
+    },
+    OverviewPanel {
+        kind: "timeseries",
+        title: "Slowest endpoints, p99",
+        about: "The five endpoints with the longest 99th percentile.",
+        unit: "s",
+        width: 12,
+        targets: &[(
+            "topk(5, histogram_quantile(0.99, sum by (le, route, method) (rate(stagedoor_http_request_duration_seconds_bucket{job=\"stagedoor\", instance=~\"$node\"}[5m]))))",
+            "{{method}} {{route}}",
+        )],
+    },
+    OverviewPanel {
+        kind: "timeseries",
+        title: "Busiest endpoints",
+        about: "The five endpoints with the most calls. Which applications make them: /operator.",
+        unit: "reqps",
+        width: 12,
+        targets: &[(
+            "topk(5, sum by (route, method) (rate(stagedoor_http_requests_total{job=\"stagedoor\", instance=~\"$node\"}[5m])))",
+            "{{method}} {{route}}",
+        )],
+    },
+    OverviewPanel {
+        kind: "timeseries",
+        title: "Sessions",
+        about: "Connected sessions of each node.",
+        unit: "short",
+        width: 8,
+        targets: &[("sum by (instance) (stagedoor_sessions{})", "{{instance}}")],
+    },
+    OverviewPanel {
+        kind: "timeseries",
+        title: "Sessions that end, by reason",
+        about: "docs/close-reasons.md explains each.",
+        unit: "short",
+        width: 8,
+        targets: &[(
+            "sum by (reason) (rate(stagedoor_sessions_closed_total{job=\"stagedoor\", instance=~\"$node\"}[5m])) > 0",
+            "{{reason}}",
+        )],
+    },
+    OverviewPanel {
+        kind: "timeseries",
+        title: "Events delivered per second",
+        about: "One for each event and subscribed session.",
+        unit: "short",
+        width: 8,
+        targets: &[(
+            "sum(rate(stagedoor_deliveries_total{job=\"stagedoor\", instance=~\"$node\"}[5m]))",
+            "events",
+        )],
+    },
+];
+
 /// The expression of a panel: rates of counters, percentiles of histograms, and gauges as they are.
 fn panel_targets(family: &Family) -> Vec<Value> {
     let by = |more: &str| {
@@ -86,53 +251,101 @@ fn panel_targets(family: &Family) -> Vec<Value> {
         labels.join(", ")
     };
     let name = family.name;
-    let target =
-        |expr: String, legend: &str| json!({ "expr": expr, "legendFormat": legend, "refId": legend });
     match family.kind {
         Kind::Counter => {
-            vec![target(format!("sum by ({}) (rate({name}{{job=\"stagedoor\"}}[5m]))", by("instance")), "rate")]
+            vec![target(&format!("sum by ({}) (rate({name}{{{CHOSEN}}}[5m]))", by("instance")), "rate")]
         }
-        Kind::Gauge => vec![target(format!("{name}{{job=\"stagedoor\"}}"), "now")],
+        Kind::Gauge => vec![target(&format!("{name}{{{CHOSEN}}}"), "now")],
         Kind::Histogram => [("0.5", "p50"), ("0.99", "p99")]
             .map(|(quantile, legend)| {
                 let expr = format!(
-                    "histogram_quantile({quantile}, sum by (le) (rate({name}_bucket{{job=\"stagedoor\"}}[5m])))"
+                    "histogram_quantile({quantile}, sum by (le) (rate({name}_bucket{{{CHOSEN}}}[5m])))"
                 );
-                target(expr, legend)
+                target(&expr, legend)
             })
             .into(),
     }
 }
 
+/// The panels of a dashboard, placed from the top.
+#[derive(Default)]
+struct Panels {
+    placed: Vec<Value>,
+    x: usize,
+    y: usize,
+}
+
+/// The height of a panel.
+const HEIGHT: usize = 8;
+
+impl Panels {
+    fn row(&mut self, title: &str) {
+        self.end_line();
+        self.add(json!({ "type": "row", "title": title, "collapsed": false, "panels": [] }), COLUMNS, 1);
+        self.end_line();
+    }
+
+    fn add(&mut self, mut panel: Value, width: usize, height: usize) {
+        if self.x + width > COLUMNS {
+            self.end_line();
+        }
+        panel["id"] = (self.placed.len() + 1).into();
+        panel["gridPos"] = json!({ "h": height, "w": width, "x": self.x, "y": self.y });
+        self.placed.push(panel);
+        self.x += width;
+    }
+
+    /// Goes on below the last line.
+    fn end_line(&mut self) {
+        if self.x > 0 {
+            let height =
+                self.placed.last().map_or(0, |last| last["gridPos"]["h"].as_u64().unwrap_or_default());
+            (self.x, self.y) = (0, self.y + usize::try_from(height).unwrap_or_default());
+        }
+    }
+}
+
+fn panel(kind: &str, (title, about): (&str, &str), unit: &str, targets: Vec<Value>) -> Value {
+    json!({
+        "type": kind, "title": title, "description": about,
+        "datasource": { "type": "prometheus", "uid": "${datasource}" },
+        "fieldConfig": { "defaults": { "unit": unit }, "overrides": [] },
+        "targets": targets,
+    })
+}
+
 fn dashboard() -> String {
-    let (mut panels, mut y, mut id) = (Vec::new(), 0, 0);
+    let mut panels = Panels::default();
+    panels.row("Overview");
+    for each in OVERVIEW {
+        let targets = each.targets.iter().map(|(expr, legend)| target(expr, legend)).collect();
+        let height = if each.kind == "stat" { HEIGHT / 2 } else { HEIGHT };
+        panels.add(panel(each.kind, (each.title, each.about), each.unit, targets), each.width, height);
+    }
     for section in SECTIONS {
-        id += 1;
-        panels.push(json!({ "id": id, "type": "row", "title": section.title, "collapsed": false,
-            "gridPos": { "h": 1, "w": 24, "x": 0, "y": y }, "panels": [] }));
-        y += 1;
-        for (index, family) in section.families.iter().enumerate() {
-            id += 1;
+        panels.row(section.title);
+        for family in section.families {
             let unit = match family.kind {
                 Kind::Histogram => "s",
                 _ if family.name.ends_with("_bytes") => "bytes",
                 _ => "short",
             };
-            panels.push(json!({
-                "id": id, "type": "timeseries", "title": family.name, "description": family.help,
-                "datasource": { "type": "prometheus", "uid": "${datasource}" },
-                "gridPos": { "h": 8, "w": 8, "x": 8 * (index % 3), "y": y + 8 * (index / 3) },
-                "fieldConfig": { "defaults": { "unit": unit }, "overrides": [] },
-                "targets": panel_targets(family),
-            }));
+            let about = (family.name, family.help);
+            panels.add(panel("timeseries", about, unit, panel_targets(family)), COLUMNS / 3, HEIGHT);
         }
-        y += 8 * section.families.len().div_ceil(3);
     }
+    let source = json!({ "type": "prometheus", "uid": "${datasource}" });
+    let query = "label_values(up{job=\"stagedoor\"}, instance)";
     let dashboard = json!({
         "title": "Stagedoor", "uid": "stagedoor", "schemaVersion": 39, "editable": true, "refresh": "30s",
         "time": { "from": "now-3h", "to": "now" },
-        "templating": { "list": [{ "name": "datasource", "type": "datasource", "query": "prometheus" }] },
-        "panels": panels,
+        "templating": { "list": [
+            { "name": "datasource", "type": "datasource", "query": "prometheus" },
+            { "name": "node", "label": "Node", "type": "query", "datasource": source, "query": query,
+              "definition": query, "refresh": 2, "sort": 1, "multi": true, "includeAll": true, "allValue": ".*",
+              "current": { "text": "All", "value": "$__all" } },
+        ] },
+        "panels": panels.placed,
     });
     format!("{dashboard:#}\n")
 }
@@ -165,6 +378,15 @@ fn every_metric_of_an_alert_exists_with_its_labels() {
             assert!(known.contains(family), "{} names {word}", alert.name);
         }
         assert!(alert.name.starts_with("Stagedoor") && !alert.look.is_empty(), "{}", alert.name);
+    }
+    for (expr, _) in OVERVIEW.iter().flat_map(|panel| panel.targets) {
+        let words = expr.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        for word in words.filter(|word| word.starts_with("stagedoor_")) {
+            assert!(
+                known.contains(word.strip_suffix("_bucket").unwrap_or(word)),
+                "the overview names {word}"
+            );
+        }
     }
     let names: BTreeSet<&str> = ALERTS.iter().map(|alert| alert.name).collect();
     assert_eq!(names.len(), ALERTS.len(), "each alert has a name of its own");

@@ -99,6 +99,27 @@ async fn a_backup_beside_writes_has_every_message_that_was_acknowledged_before()
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_time_of_a_backup_is_recorded_for_the_service() {
+    let folder = TempDir::new().expect("a folder");
+    let (sandbox, data) = sandbox(&folder).await;
+    let backups = folder.path().join("backups");
+    let taken = json(stagedoor(&["backup", "--json", "--data", text(&data), "--to", text(&backups)])).await;
+    let recorded = std::fs::read_to_string(data.join("last-backup")).expect("a file");
+    assert_eq!(Some(recorded.trim_end()), taken["takenAt"].as_str());
+    drop(sandbox);
+
+    let fresh = store::testing::migrated_postgres(None).await;
+    let mut backup = stagedoor(&["backup", "--json", "--to", text(&backups)]);
+    backup.env("STAGEDOOR_DATABASE_URL", database_url(&fresh));
+    let taken = json(backup).await;
+    let store = fresh.open(store::Options::default()).await;
+    let recorded = store.measure().await.expect("it is measured").last_backup.expect("a time");
+    assert_eq!(Some(recorded.rfc3339().as_str()), taken["takenAt"].as_str());
+    store.close().await;
+    fresh.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_object_store_that_refuses_connections_is_told_within_seconds() {
     let folder = TempDir::new().expect("a folder");
     let (sandbox, data) = sandbox(&folder).await;
@@ -110,6 +131,7 @@ async fn an_object_store_that_refuses_connections_is_told_within_seconds() {
     let output = tokio::time::timeout(std::time::Duration::from_secs(15), ended(backup, 1)).await;
     let output = output.expect("an answer within 15 s");
     assert!(output.stderr.contains("the object store: 127.0.0.1"), "{}", output.stderr);
+    assert!(!data.join("last-backup").exists(), "no backup was taken");
     drop(sandbox);
 }
 

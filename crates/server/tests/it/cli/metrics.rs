@@ -9,7 +9,7 @@ use std::path::Path;
 use server::metrics::families::SECTIONS;
 use server::metrics::text::{Family, Kind};
 use server::{Environment, Node, Settings};
-use testkit::{Api, EmptyDatabase, Request, Setup, World, both, patiently};
+use testkit::{Api, EmptyDatabase, Engine, Request, Setup, World, both, patiently};
 use upstream::ProviderSettings;
 use upstream::testing::TestProvider;
 
@@ -159,7 +159,11 @@ async fn the_text_has_exactly_the_documented_families() {
         let families = metrics(&world).await;
         let listed: BTreeSet<&str> = all().map(|family| family.name).collect();
         // A process may have no limit on descriptors.
-        let found: BTreeSet<&str> = families.keys().map(String::as_str).chain(["process_max_fds"]).collect();
+        let mut found: BTreeSet<&str> =
+            families.keys().map(String::as_str).chain(["process_max_fds"]).collect();
+        if world.engine() == Engine::Postgres {
+            found.extend(["stagedoor_store_disk_free_bytes", "stagedoor_store_disk_size_bytes"]);
+        }
         assert_eq!(found, listed);
         for family in all() {
             let Some(parsed) = families.get(family.name) else { continue };
@@ -273,6 +277,24 @@ async fn each_event_is_counted_in_its_metric() {
         assert_eq!(reasons(&before), gateway::CloseReason::ALL.len());
         assert_eq!(value(&before, "stagedoor_sessions_closed_total", &[]), 0.0);
         assert_eq!(value(&after, "process_start_time_seconds", &[]), World::START_MS as f64 / 1e3);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_store_is_measured_and_the_last_backup_is_known() {
+    both(Setup::default(), |world| async move {
+        world.record_backup(domain::Timestamp::from_millis(1_764_118_800_000)).await;
+        let now = metrics(&world).await;
+        assert!(value(&now, "stagedoor_store_size_bytes", &[]) > 100_000.0);
+        assert_eq!(value(&now, "stagedoor_last_backup_timestamp_seconds", &[]), 1_764_118_800.0);
+        let on_sqlite = world.engine() == Engine::Sqlite;
+        let [free, size] = ["free", "size"].map(|what| format!("stagedoor_store_disk_{what}_bytes"));
+        assert_eq!((now.contains_key(&free), now.contains_key(&size)), (on_sqlite, on_sqlite));
+        assert!(!on_sqlite || value(&now, &free, &[]) < value(&now, &size, &[]));
+        let (_, labels, _) = &now["stagedoor_build_info"].samples[0];
+        let commit = labels.iter().find(|(name, _)| name == "commit").expect("a commit");
+        assert!(!commit.1.is_empty());
     })
     .await;
 }

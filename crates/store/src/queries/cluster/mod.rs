@@ -3,6 +3,7 @@
 pub mod due;
 pub mod expire;
 pub mod locks;
+mod measures;
 pub mod nodes;
 pub mod overview;
 pub mod store_identity;

@@ -69,6 +69,9 @@ const AUDIT_LOG: &str = sweep_sql!("audit_log", "entry_id", "created_at");
 const APPLICATION_USAGE: &str = "
     DELETE FROM application_usage WHERE day <= $1 AND (client_id, day, kind) IN (
         SELECT client_id, day, kind FROM application_usage WHERE day <= $1 LIMIT $2)";
+const APPLICATION_LOAD: &str = "
+    DELETE FROM application_load WHERE minute <= $1 AND (minute, client_id) IN (
+        SELECT minute, client_id FROM application_load WHERE minute <= $1 ORDER BY minute LIMIT $2)";
 const SESSIONS: &str = sweep_sql!("sessions", "session_key", "disconnected_at");
 /// The change logs of sessions that ended within a day (864e5 ms) before `$1`. Older ones were swept, or are
 /// deleted with their session. A search through 90 days of sessions would cost too much.
@@ -148,6 +151,8 @@ pub enum Sweep {
     AuditLog,
     /// Requests of applications, by their day.
     ApplicationUsage,
+    /// The load of applications, by its minute.
+    ApplicationLoad,
     /// Sessions, by their end.
     Sessions,
     /// The change logs of sessions, by the session's end.
@@ -198,6 +203,7 @@ impl Sweep {
         Self::MailCounts,
         Self::AuditLog,
         Self::ApplicationUsage,
+        Self::ApplicationLoad,
         Self::Sessions,
         Self::SessionChanges,
         Self::IdempotencyKeys,
@@ -231,6 +237,7 @@ impl Sweep {
             Self::MailCounts => MAIL_COUNTS,
             Self::AuditLog => AUDIT_LOG,
             Self::ApplicationUsage => APPLICATION_USAGE,
+            Self::ApplicationLoad => APPLICATION_LOAD,
             Self::Sessions => SESSIONS,
             Self::SessionChanges => SESSION_CHANGES,
             Self::IdempotencyKeys => IDEMPOTENCY_KEYS,

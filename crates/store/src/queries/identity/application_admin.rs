@@ -20,6 +20,10 @@ const SET_QUOTA: &str = "
     UPDATE applications SET quota = $2
     WHERE client_id = $1 AND purging = FALSE AND (deleted_at IS NULL OR deleted_at > $3)";
 
+const SET_QUOTA_PERCENT: &str = "
+    UPDATE applications SET quota = TRUE, quota_percent = $2
+    WHERE client_id = $1 AND purging = FALSE AND (deleted_at IS NULL OR deleted_at > $3)";
+
 const BEGIN_PURGE_OF_ONE: &str = "
     UPDATE applications SET deleted_at = COALESCE(deleted_at, $2), purging = TRUE
     WHERE client_id = $1 AND purging = FALSE";
@@ -72,6 +76,19 @@ impl Tx {
     ) -> Result<bool, StoreError> {
         self.credentials_changed(Dependency::Application(client_id));
         Ok(self.execute(SET_QUOTA, params![client_id, quota, irrecoverable_since]).await? > 0)
+    }
+
+    /// Gives an application this part of the quotas, in percent, which hold for it from then on: `false` if
+    /// there is none, or it was deleted at `irrecoverable_since` or before.
+    pub async fn set_application_quota_percent(
+        &mut self,
+        client_id: &ClientId,
+        percent: u8,
+        irrecoverable_since: Timestamp,
+    ) -> Result<bool, StoreError> {
+        self.credentials_changed(Dependency::Application(client_id));
+        let percent = i64::from(percent);
+        Ok(self.execute(SET_QUOTA_PERCENT, params![client_id, percent, irrecoverable_since]).await? > 0)
     }
 
     /// Begins the purge of an application, used or not: `false` if there is none. Its credentials are invalid

@@ -2,6 +2,7 @@
 
 use domain::application::{Application, Organization, Presentation, RedirectUri};
 use domain::https_url::HttpsUrl;
+use domain::quota::QuotaShare;
 use domain::{ClientId, Profile, ScopeSet, Timestamp};
 
 use super::credential_changes::Dependency;
@@ -57,9 +58,14 @@ columns!(Application {
     owner: "a.owner_channel_id",
     scopes: "a.scopes",
     profile: "a.profile" => |name: Option<&str>| name.and_then(Profile::from_name),
-    quota: "a.quota",
+    quota: "CASE WHEN a.quota THEN a.quota_percent ELSE 0 END" => stored_share,
     presentation: Presentation::COLUMNS,
 });
+
+/// The part of the quotas in percent, 0 where they do not hold.
+pub(super) fn stored_share(percent: i64) -> QuotaShare {
+    QuotaShare::percent(percent).unwrap_or(QuotaShare::Unlimited)
+}
 
 columns!(Presentation {
     homepage: "a.homepage_url" => url,
@@ -100,7 +106,8 @@ impl Tx {
     }
 
     /// Creates or replaces an application. This restores an application that was deleted because it was
-    /// unused, with `now` as its last use. Its logo stays as it is. `StoreError::ForeignKey` if its
+    /// unused, with `now` as its last use. Its logo and the part of the quotas that
+    /// it has stay as they are. `StoreError::ForeignKey` if its
     /// organization or its person does not exist.
     pub async fn put_application(
         &mut self,
@@ -117,7 +124,7 @@ impl Tx {
                 application.organization.as_ref().map(|o| &o.organization_id),
                 application.scopes.to_stored(),
                 application.profile.map(Profile::name),
-                application.quota,
+                application.quota.is_limited(),
                 now,
                 homepage.as_ref().map(HttpsUrl::as_str),
                 terms.as_ref().map(HttpsUrl::as_str),

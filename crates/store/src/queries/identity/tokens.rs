@@ -6,6 +6,7 @@ use domain::secret::SecretHash;
 use domain::token::{Caller, SingleUse, TokenFamily};
 use domain::{ChannelId, ClientId, Profile, ScopeSet, Timestamp};
 
+use super::applications::stored_share;
 use super::credential_changes::{ChangeSlot, Dependency};
 use crate::queries::columns::{Select, columns, sql};
 use crate::{StoreError, Tx, params};
@@ -190,7 +191,7 @@ columns!(Caller {
     family: "t.family" => TokenFamily,
     scopes: "c.scopes, a.scopes" => |(consented, chosen): (ScopeSet, ScopeSet)| consented.and(chosen),
     profile: "a.profile" => |name: Option<&str>| name.and_then(Profile::from_name),
-    quota: "a.quota",
+    quota: "CASE WHEN a.quota THEN a.quota_percent ELSE 0 END" => stored_share,
 });
 
 impl Deref for Holder {

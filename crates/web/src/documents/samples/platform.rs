@@ -72,6 +72,13 @@ pub(super) const SAMPLES: &[Sample] = &[
     Sample::of("showAffectedByTokens").path(&["demo"]),
     Sample::of("endApplicationTokens").path(&["my-bot"]),
     Sample::of("deleteApplicationSecrets").path(&["my-bot"]),
+    Sample::of("putApplicationQuota").path(&["my-bot"]).body(
+        r#"{
+  "percent": 25
+}"#,
+    ),
+    Sample::of("deleteApplicationQuota").path(&["my-bot"]),
+    Sample::of("listApplicationLoad").query(&[("by", "requests"), ("minutes", "5")]),
     Sample::of("disableApplication").path(&["my-bot"]),
     Sample::of("enableApplication").path(&["my-bot"]),
     Sample::of("restoreApplication").path(&["my-bot"]),
