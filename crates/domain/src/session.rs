@@ -161,6 +161,7 @@ pub struct SessionDetails {
 mod tests {
     use super::*;
     use crate::ScopeSet;
+    use crate::quota::QuotaShare;
     use crate::token::TokenFamily;
 
     #[test]
@@ -172,7 +173,7 @@ mod tests {
             channel_id: channel("me"),
             scopes: ScopeSet::EMPTY,
             profile: None,
-            quota: true,
+            quota: QuotaShare::FULL,
             family: TokenFamily("f".into()),
         };
         let check = |owner: SessionOwner, ok| assert_eq!(owner.admits(&caller), ok, "{owner:?}");
