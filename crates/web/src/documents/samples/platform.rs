@@ -78,7 +78,7 @@ pub(super) const SAMPLES: &[Sample] = &[
 }"#,
     ),
     Sample::of("deleteApplicationQuota").path(&["my-bot"]),
-    Sample::of("listApplicationLoad").query(&[("by", "requests"), ("minutes", "5")]),
+    Sample::of("listApplicationLoad").query(&[("by", "refused"), ("minutes", "5")]),
     Sample::of("disableApplication").path(&["my-bot"]),
     Sample::of("enableApplication").path(&["my-bot"]),
     Sample::of("restoreApplication").path(&["my-bot"]),
