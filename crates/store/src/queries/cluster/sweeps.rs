@@ -189,7 +189,7 @@ pub enum Sweep {
 
 impl Sweep {
     /// All of them.
-    pub const ALL: [Self; 29] = [
+    pub const ALL: [Self; 30] = [
         Self::Codes,
         Self::AccessTokens,
         Self::RefreshTokens,
