@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use reserved_port::ReservedPort;
-use store::transfer::{Restart, Snapshot, copy_to_postgres};
+use store::transfer::{CopyBegin, Snapshot, copy_to_postgres};
 use store::{Options, Store, StoreError, Target};
 
 use crate::{insert, options};
@@ -115,7 +115,7 @@ async fn a_schema_that_cannot_be_used_is_refused_with_its_remedy_and_stays_as_it
         let why = refusal(fresh.target()).await;
         assert!(why.contains(word), "{sql}: {why}");
         let Target::Postgres { url } = fresh.target() else { panic!("a URL") };
-        let copied = copy_to_postgres(&snapshot, &url, "a", Restart::Never, &mut |_| {}).await;
+        let copied = copy_to_postgres(&snapshot, &url, "a", CopyBegin::GO_ON, &mut |_| {}).await;
         let why = copied.expect_err(sql).to_string();
         assert!(why.contains(word), "{sql}: {why}");
         assert!(run_in(&fresh, "").await.is_empty(), "{sql}: tables were left");
