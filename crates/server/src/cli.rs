@@ -63,6 +63,7 @@ pub use check_config::{CheckConfigOptions, check_config};
 pub use collector_options::CollectorOptions;
 pub use common::{CommonOptions, DEV_LOG, LanguageOption, LogFormatOption, ProfileOption, SERVE_LOG};
 pub use deep::{DoctorCommand, examine_store};
+pub use router_finding::MENDS as ROUTER_MENDS;
 pub use serve::{RegistrationOption, RoleOption, ServeOptions, ZoneOption};
 pub use shell_files::{CompletionsOptions, ManualOptions, completions, write_manual};
 pub use upstream_options::{

@@ -215,6 +215,11 @@ impl World {
         self.0.engine
     }
 
+    /// Its database.
+    pub fn target(&self) -> &Target {
+        &self.0.target
+    }
+
     /// A browser without a sign-in.
     pub fn browser(&self) -> Browser {
         Browser::new(self.address())

@@ -16,7 +16,7 @@ pub(super) const NAME: &str = "router";
 const SENTENCE: &str = "Each node remembers the sessions and subscriptions that the store lists for it.";
 
 /// What to do about each kind of difference.
-const MENDS: [(&str, &str, &str); 3] = [
+pub const MENDS: [(&str, &str, &str); 3] = [
     (
         "not-routed",
         "connected in the store, unknown to its node",

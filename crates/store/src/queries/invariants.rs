@@ -4,11 +4,11 @@
 //! The database enforces keys and references itself. These are the promises over several rows that only the
 //! statements of the service keep.
 
-use domain::Timestamp;
 use domain::limits::{
     CLIENT_SESSIONS_MAX, DISCONNECTED_SESSION_VISIBLE_MS, SUBSCRIPTIONS_PER_SESSION_MAX, USER_SESSIONS_MAX,
     WEBHOOK_DELIVERIES_KEPT_MS,
 };
+use domain::{Scope, ScopeSet, Timestamp};
 
 /// The most contradictions that are named.
 pub const NAMED_MAX: usize = 20;
@@ -24,7 +24,7 @@ pub struct Invariant {
     /// The sentence.
     pub sentence: &'static str,
     /// What to do when it is not true.
-    pub mend: &'static str,
+    pub mend: String,
     /// The statement that names what contradicts it: one column of text.
     pub(crate) sql: String,
 }
@@ -35,11 +35,20 @@ pub fn invariants(now: Timestamp) -> Vec<Invariant> {
     // Every retention keeps a message for this time at least.
     let kept = now.plus_ms(-WEBHOOK_DELIVERIES_KEPT_MS).as_millis();
     let listed = now.plus_ms(-DISCONNECTED_SESSION_VISIBLE_MS).as_millis();
-    [lists(), credentials(overdue), sessions(overdue, listed), drops(kept), lives(), events(overdue)].concat()
+    [
+        lists(),
+        counts(),
+        credentials(now, overdue),
+        sessions(overdue, listed),
+        drops(kept),
+        lives(),
+        events(overdue),
+    ]
+    .concat()
 }
 
-fn invariant(name: &'static str, sentence: &'static str, mend: &'static str, sql: &str) -> Invariant {
-    Invariant { name, sentence, mend, sql: format!("{sql} LIMIT {}", NAMED_MAX + 1) }
+fn invariant(name: &'static str, sentence: &'static str, mend: &str, sql: &str) -> Invariant {
+    Invariant { name, sentence, mend: mend.to_owned(), sql: format!("{sql} LIMIT {}", NAMED_MAX + 1) }
 }
 
 fn lists() -> Vec<Invariant> {
@@ -55,19 +64,62 @@ fn lists() -> Vec<Invariant> {
         invariant(
             "list-counts",
             "The blocks of each list count its rows, on every level.",
-            "Pages of the list skip or repeat rows. Restore the table list_blocks of this channel from a backup, or \
-             remove the channel's followers or subscribers of this list and report them again",
-            "SELECT b.channel_id || ' ' || b.list || ' level ' || CAST(b.level AS TEXT) FROM (
-                 SELECT channel_id, list, level, CAST(SUM(items) AS BIGINT) AS items
-                 FROM list_blocks GROUP BY channel_id, list, level
-             ) b WHERE b.items <> CASE b.list
-                 WHEN 'FOLLOWERS' THEN (SELECT COUNT(*) FROM followers f WHERE f.channel_id = b.channel_id)
-                 ELSE (SELECT COUNT(*) FROM subscribers s WHERE s.channel_id = b.channel_id) END",
+            &format!("Stop the service, then run: DELETE FROM list_blocks; {}", count_lists()),
+            "SELECT l.channel_id || ' ' || l.list || ' level ' || CAST(v.level AS TEXT) FROM (
+                 SELECT channel_id, 'FOLLOWERS' AS list, COUNT(*) AS listed FROM followers GROUP BY channel_id
+                 UNION ALL
+                 SELECT s.channel_id, n.list, COUNT(*) FROM subscribers s
+                 JOIN (SELECT 'SUBSCRIBERS_NEWEST' AS list UNION ALL SELECT 'SUBSCRIBERS_LONGEST') n ON TRUE
+                 GROUP BY s.channel_id, n.list
+                 UNION ALL
+                 SELECT channel_id, list, 0 FROM list_blocks b
+                 WHERE NOT EXISTS (SELECT 1 FROM followers f WHERE f.channel_id = b.channel_id AND b.list = 'FOLLOWERS')
+                   AND NOT EXISTS (
+                     SELECT 1 FROM subscribers s WHERE s.channel_id = b.channel_id AND b.list <> 'FOLLOWERS')
+                 GROUP BY channel_id, list
+             ) l JOIN (SELECT 1 AS level UNION ALL SELECT 2 UNION ALL SELECT 3) v ON TRUE
+             WHERE l.listed <> (
+                 SELECT CAST(COALESCE(SUM(b.items), 0) AS BIGINT) FROM list_blocks b
+                 WHERE b.channel_id = l.channel_id AND b.list = l.list AND b.level = v.level)",
         ),
     ]
 }
 
-fn credentials(overdue: i64) -> Vec<Invariant> {
+/// The statement that counts the rows of all lists in blocks, as one line: that of the migration that made
+/// the blocks.
+fn count_lists() -> String {
+    let migration = include_str!("../../migrations/0002_lists.sql");
+    let from = migration.find("INSERT INTO list_blocks").unwrap_or_default();
+    let words: Vec<_> = migration[from..].split_whitespace().collect();
+    words.join(" ").trim_end_matches(';').to_owned()
+}
+
+/// The columns that count something: the table, the column, and the column that names the row.
+const COUNTS: [(&str, &str, &str); 8] = [
+    ("watched_minutes", "minutes", "campaign_id || ' ' || channel_id"),
+    ("drops_rewards", "watch_minutes", "campaign_id || ' ' || reward_id"),
+    ("channels", "follower_count", "channel_id"),
+    ("list_blocks", "items", "channel_id || ' ' || list"),
+    ("subscribers", "month", "channel_id || ' ' || subscriber_channel_id"),
+    ("lives", "concurrent_user_count", "channel_id"),
+    ("webhook_deliveries", "attempts", "message_id"),
+    ("webhook_deliveries", "failures", "message_id"),
+];
+
+fn counts() -> Vec<Invariant> {
+    let negative = COUNTS.map(|(table, column, row)| {
+        format!("SELECT '{table}.{column} of ' || {row} FROM {table} WHERE {column} < 0")
+    });
+    vec![invariant(
+        "counts",
+        "No count is negative.",
+        "Set it to 0, with the table and the column that are named: UPDATE watched_minutes SET minutes = 0 WHERE \
+         minutes < 0",
+        &format!("SELECT * FROM ({}) negative", negative.join(" UNION ALL ")),
+    )]
+}
+
+fn credentials(now: Timestamp, overdue: i64) -> Vec<Invariant> {
     vec![
         invariant(
             "token-families",
@@ -82,6 +134,18 @@ fn credentials(overdue: i64) -> Vec<Invariant> {
             "Give it one: POST /platform/v1/applications/{clientId}/secrets",
             "SELECT client_id FROM applications a WHERE deleted_at IS NULL
                AND NOT EXISTS (SELECT 1 FROM application_secrets s WHERE s.client_id = a.client_id)",
+        ),
+        invariant(
+            "webhook-secrets",
+            "Each webhook of an application has a secret that signs.",
+            "Give it one, and let it sign: POST /platform/v1/applications/{clientId}/webhook/secrets and POST \
+             /platform/v1/applications/{clientId}/webhook/secrets/{secretId}/activate. The receiver needs the new secret",
+            &format!(
+                "SELECT w.client_id FROM webhooks w WHERE w.client_id IS NOT NULL AND NOT EXISTS (
+                     SELECT 1 FROM webhook_secrets s WHERE s.webhook_id = w.webhook_id AND s.signs_from <= {now}
+                       AND (s.forget_at IS NULL OR s.forget_at > {now}))",
+                now = now.as_millis()
+            ),
         ),
         invariant(
             "expired-tokens",
@@ -168,7 +232,7 @@ fn drops(kept: i64) -> Vec<Invariant> {
         invariant(
             "claim-states",
             "The state of each claim is that of its last change.",
-            "Set the state again: PUT the claim over the open API as the application does",
+            "Set the other state, and then the right one, as its application: PUT /open/v1/drops/reward-claims",
             "SELECT c.claim_id FROM reward_claims c
              WHERE EXISTS (SELECT 1 FROM claim_changes h WHERE h.claim_id = c.claim_id)
                AND NOT EXISTS (
@@ -179,23 +243,29 @@ fn drops(kept: i64) -> Vec<Invariant> {
         invariant(
             "delivery-claims",
             "Each message to a webhook is about a claim that exists.",
-            "Delete the message: DELETE FROM webhook_deliveries WHERE message_id is the named one",
+            "Stop the service, then run: DELETE FROM webhook_deliveries WHERE claim_id <> '' AND NOT EXISTS (SELECT 1 \
+             FROM reward_claims c WHERE c.claim_id = webhook_deliveries.claim_id)",
             "SELECT d.message_id FROM webhook_deliveries d WHERE d.claim_id <> ''
                AND NOT EXISTS (SELECT 1 FROM reward_claims c WHERE c.claim_id = d.claim_id)",
         ),
         invariant(
             "claim-messages",
-            "Each claim of 30 days has a message for each webhook that has messages of the claims before and after it.",
-            "The application has to read its claims: GET /open/v1/drops/reward-claims",
+            "Each claim of 30 days has a message for each webhook that may receive it and has one of an earlier claim.",
+            "The application has to read its claims: GET /open/v1/drops/reward-claims. The sentence is true again \
+             when the claim is 30 days old",
             &format!(
                 "SELECT c.claim_id || ' ' || w.webhook_id FROM webhooks w
              JOIN applications a ON a.client_id = w.client_id
+             JOIN organizations o ON o.organization_id = a.organization_id
              JOIN reward_claims c ON c.organization_id = a.organization_id
              WHERE w.enabled AND w.url IS NOT NULL AND c.claimed_at > w.changed_at AND c.claimed_at > {kept}
-               AND c.claimed_at > (SELECT MIN(o.created_at) FROM webhook_deliveries o WHERE o.webhook_id = w.webhook_id)
-               AND c.claimed_at < (SELECT MAX(o.created_at) FROM webhook_deliveries o WHERE o.webhook_id = w.webhook_id)
+               AND c.claimed_at > (SELECT MIN(m.created_at) FROM webhook_deliveries m WHERE m.webhook_id = w.webhook_id)
+               AND (c.claimed_at < (SELECT MAX(m.created_at) FROM webhook_deliveries m WHERE m.webhook_id = w.webhook_id)
+                    OR (a.deleted_at IS NULL AND a.disabled_at IS NULL AND a.purging = FALSE AND o.verified
+                        AND o.disabled_at IS NULL AND (a.scopes & {drops}) <> 0))
                AND NOT EXISTS (
-                 SELECT 1 FROM webhook_deliveries d WHERE d.webhook_id = w.webhook_id AND d.claim_id = c.claim_id)"
+                 SELECT 1 FROM webhook_deliveries d WHERE d.webhook_id = w.webhook_id AND d.claim_id = c.claim_id)",
+                drops = [Scope::Drops].into_iter().collect::<ScopeSet>().to_stored()
             ),
         ),
         invariant(

@@ -1,8 +1,8 @@
 //! Whole stores: consistent snapshots, checksums by table, and copies from one engine to the other. The
 //! commands `backup`, `restore` and `migrate` use this module beside a running service.
 //!
-//! Modules depend on each other in one direction: `catalog` and `sum`; `sqlite_source` and `postgres_source`;
-//! `snapshot`; `sqlite_copy` and `postgres_copy`; `copying`.
+//! Modules depend on each other in one direction: `catalog`, `structure` and `sum`; `sqlite_source` and
+//! `postgres_source`; `snapshot`; `sqlite_copy` and `postgres_copy`; `copying`.
 
 mod catalog;
 mod copying;
@@ -11,6 +11,7 @@ mod postgres_source;
 mod snapshot;
 mod sqlite_copy;
 mod sqlite_source;
+mod structure;
 mod sum;
 
 pub use catalog::Catalog;

@@ -38,8 +38,13 @@ impl Connected {
 
     /// Begins a transaction in which every read sees the same data.
     pub async fn begin_snapshot(&self) -> Result<(), StoreError> {
-        let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+        let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SAVEPOINT reading";
         self.client.batch_execute(begin).await.map_err(failed)
+    }
+
+    /// Lets the transaction go on after a statement that failed.
+    pub async fn go_on(&self) -> Result<(), StoreError> {
+        self.client.batch_execute("ROLLBACK TO SAVEPOINT reading").await.map_err(failed)
     }
 
     /// The applied migrations, none for a schema without their table.
@@ -53,8 +58,13 @@ impl Connected {
 
     /// The texts of the only column of a statement.
     pub async fn texts(&self, sql: &str) -> Result<Vec<String>, StoreError> {
-        let rows = self.client.query(sql, &[]).await.map_err(failed)?;
-        rows.iter().map(|row| row.try_get(0)).collect::<Result<_, Error>>().map_err(failed)
+        let read = self.client.query(sql, &[]).await;
+        let texts = read.and_then(|rows| rows.iter().map(|row| row.try_get(0)).collect::<Result<_, Error>>());
+        if texts.is_err() {
+            // Of a connection that is lost the error of the statement says more.
+            let _ = self.go_on().await;
+        }
+        texts.map_err(failed)
     }
 
     /// Sends the rows of a table in chunks, and stops when the receiver is gone.

@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use super::catalog::{Catalog, TableShape};
 use super::postgres_source::Connected;
 use super::sum::{Adder, TableSum};
-use super::{CHUNKS_WAITING, Chunks, OnProgress, Progress, Step, sqlite_source};
+use super::{CHUNKS_WAITING, Chunks, OnProgress, Progress, Step, sqlite_source, structure};
 use crate::migrate::{self, Applied, MIGRATIONS};
 use crate::queries::invariants::{Invariant, NAMED_MAX};
 use crate::queries::store_identity::StoreIdentity;
@@ -79,20 +79,63 @@ impl Snapshot {
     /// # Errors
     /// The engine's.
     pub async fn contradictions(&self, invariant: &Invariant) -> Result<(Vec<String>, bool), StoreError> {
-        let mut names = match &self.source {
+        Ok(first_names(self.texts(&invariant.sql).await?))
+    }
+
+    /// The texts of the only column of a statement.
+    async fn texts(&self, sql: &str) -> Result<Vec<String>, StoreError> {
+        match &self.source {
             Source::Sqlite(connection) => {
-                let (connection, sql) = (connection.clone(), invariant.sql.clone());
+                let (connection, sql) = (connection.clone(), sql.to_owned());
                 let read = move || {
                     let connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
                     sqlite_source::texts(&connection, &sql)
                 };
-                blocking(read).await?
+                blocking(read).await
             }
-            Source::Postgres(connected) => connected.texts(&invariant.sql).await?,
+            Source::Postgres(connected) => connected.texts(sql).await,
+        }
+    }
+
+    /// What cannot be read: on SQLite the first damaged pages and indexes, on PostgreSQL the tables with a
+    /// row that cannot be read. Reads everything.
+    ///
+    /// # Errors
+    /// The store is not reached.
+    pub async fn damage(&self) -> Result<(Vec<String>, bool), StoreError> {
+        let Source::Postgres(connected) = &self.source else {
+            let mut problems = self.texts(structure::SQLITE_PAGES).await?;
+            problems.retain(|problem| problem != "ok");
+            return Ok(first_names(problems));
         };
-        let are_more = names.len() > NAMED_MAX;
-        names.truncate(NAMED_MAX);
-        Ok((names, are_more))
+        let mut damaged = Vec::new();
+        for table in self.catalog.tables() {
+            let mut chunks = self.select(table, table.select_all(), Vec::new());
+            while let Some(chunk) = chunks.recv().await {
+                match chunk {
+                    Ok(_) => {}
+                    Err(error @ StoreError::Unavailable(_)) => return Err(error),
+                    Err(error) => damaged.push(format!("{}: {error}", table.name)),
+                }
+            }
+            connected.go_on().await?;
+        }
+        Ok(first_names(damaged))
+    }
+
+    /// The first rows that name a row which is not there, by the foreign keys of the schema.
+    ///
+    /// # Errors
+    /// The engine's.
+    pub async fn orphans(&self) -> Result<(Vec<String>, bool), StoreError> {
+        let references = match &self.source {
+            Source::Sqlite(_) => structure::SQLITE_REFERENCES,
+            Source::Postgres(_) => structure::POSTGRES_REFERENCES,
+        };
+        match structure::orphans_sql(&self.texts(references).await?) {
+            Some(sql) => Ok(first_names(self.texts(&sql).await?)),
+            None => Ok((Vec::new(), false)),
+        }
     }
 
     /// The nodes that were alive after this time, in epoch milliseconds: they write to the store.
@@ -193,6 +236,13 @@ impl Snapshot {
         let connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
         tokio::task::block_in_place(|| sqlite_source::copy_pages(&connection, &to, on_progress))
     }
+}
+
+/// The first [`NAMED_MAX`] names, and whether there are more.
+fn first_names(mut names: Vec<String>) -> (Vec<String>, bool) {
+    let are_more = names.len() > NAMED_MAX;
+    names.truncate(NAMED_MAX);
+    (names, are_more)
 }
 
 /// Runs blocking work of a store.

@@ -13,6 +13,7 @@ mod chat;
 mod chat_appends;
 mod credential_changes;
 mod credentials;
+mod damage;
 mod deliveries;
 mod developers;
 mod drops;

@@ -13,7 +13,7 @@ fn text(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-const DEPLOYED: [&str; 8] = [
+const DEPLOYED: [&str; 9] = [
     "deploy/Dockerfile",
     "deploy/compose/one-node.yaml",
     "deploy/compose/three-nodes.yaml",
@@ -22,6 +22,7 @@ const DEPLOYED: [&str; 8] = [
     "deploy/systemd/stagedoor.service",
     "deploy/systemd/stagedoor@.service",
     "deploy/systemd/stagedoor-backup.service",
+    "deploy/systemd/stagedoor-doctor.service",
 ];
 
 /// The help of the commands of an operator.

@@ -6,6 +6,7 @@ mod backup_crashes;
 mod backups;
 mod check_config;
 mod command_line;
+mod deep_doctor;
 mod deploy;
 mod first_minutes;
 mod fixed_hosts;
