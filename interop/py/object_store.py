@@ -116,14 +116,15 @@ def run(store, *arguments, status=0, **environment):
 class Archived:
     """`serve` with an archive in the object store, until the end of the block."""
 
-    def __init__(self, store, data, log, every=1):
-        self.store, self.data, self.log, self.every = store, data, log, every
+    def __init__(self, store, data, log, every=1, place=ARCHIVE):
+        self.store, self.data, self.log, self.every, self.place = store, data, log, every, place
 
     def __enter__(self):
         environment = {name: value for name, value in os.environ.items() if not name.startswith("STAGEDOOR_")}
         environment |= access(self.store) | {"STAGEDOOR_OPERATOR_KEY": OPERATOR_KEY}
-        command = [BINARY, "serve", "--listen", "127.0.0.1:0", "--data", self.data, "--archive", ARCHIVE]
+        command = [BINARY, "serve", "--listen", "127.0.0.1:0", "--data", self.data, "--archive", self.place]
         command += ["--archive-every", str(self.every)]
+        self.begun = time.time()
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=log)
         self.url = until(self.served, "the service serves")
@@ -143,6 +144,10 @@ class Archived:
         request.add_header("Content-Type", "application/json")
         with urllib.request.urlopen(request, timeout=DEADLINE_SECONDS) as answer:
             return answer.read().decode()
+
+    def has_new_base(self):
+        """An earlier base is there from the start, too."""
+        return self.metric("stagedoor_archive_last_base_timestamp_seconds") > self.begun
 
     def metric(self, name):
         [line] = [line for line in self.call("GET", "/metrics").splitlines() if line.startswith(f"{name} ")]
@@ -339,7 +344,7 @@ def archive(suite, store, folder):
     data = folder / "archived"
     with suite.step("a service archives its log, and is restored after it was killed and its folder deleted"):
         with Archived(store, data, folder / "log") as service:
-            until(lambda: service.metric("stagedoor_archive_last_base_timestamp_seconds") > 0, "a base")
+            until(service.has_new_base, "a base")
             service.put_channels("early", 50)
             time.sleep(10)
         shutil.rmtree(data)
@@ -351,7 +356,7 @@ def archive(suite, store, folder):
         store.call("POST", "/backups/log/archive/killed/bases/one/stagedoor.db", uploads="")
         assert store.uploads() == 1
         with Archived(store, data, folder / "log", every=5) as service:
-            until(lambda: service.metric("stagedoor_archive_last_base_timestamp_seconds") > 0, "a base")
+            until(service.has_new_base, "a base")
             assert store.uploads() == 0
             merged, brought = -merged_segments(store), -service.metric("stagedoor_archive_segments_total")
             begun, ends = time.monotonic(), time.monotonic() + LOAD_SECONDS
@@ -369,7 +374,7 @@ def archive(suite, store, folder):
     with suite.step("while the object store is away the service goes on, and its segments wait"):
         shutil.move(folder / "latest", data)
         with Archived(store, data, folder / "log") as service:
-            until(lambda: service.metric("stagedoor_archive_last_base_timestamp_seconds") > 0, "a base")
+            until(service.has_new_base, "a base")
             store.__exit__()
             service.put_channels("away", 50)
             until(lambda: service.metric("stagedoor_archive_spool_bytes") > 0, "segments wait")
@@ -379,6 +384,17 @@ def archive(suite, store, folder):
                 assert len(listed) == 2 and all(each["bases"] for each in listed), listed
                 run(store, "restore", ARCHIVE, "--at", "latest", "--data", folder / "again")
                 assert channels(folder / "again", "away") == 50
+    with suite.step("an archive that moves from a folder to the object store has a whole base there"):
+        place = "s3://backups/moved"
+        for name, to in [("before", folder / "archive-folder"), ("after", place)]:
+            with Archived(store, folder / "mover", folder / "log", place=to) as service:
+                until(service.has_new_base, "a base")
+                service.put_channels(name, 50)
+                # What was on its way is in the archive.
+                until(lambda: service.metric("stagedoor_archive_spool_bytes") == 0, "the spool is empty")
+                time.sleep(3)
+        run(store, "restore", place, "--at", "latest", "--data", folder / "moved")
+        assert channels(folder / "moved", "before") == channels(folder / "moved", "after") == 50
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ use crate::{BackupError, DATA_FILE};
 const BUFFER_BYTES: usize = 1 << 20;
 /// Read and written by the owner alone, because the rows hold hashes of secrets and names of people.
 pub(crate) const PRIVATE_FILE: u32 = 0o600;
-const PRIVATE_FOLDER: u32 = 0o700;
+pub(crate) const PRIVATE_FOLDER: u32 = 0o700;
 
 /// Makes a folder that its owner alone can read, and the folders above it.
 pub(crate) fn make_folder(path: &Path) -> Result<(), BackupError> {

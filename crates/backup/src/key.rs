@@ -41,7 +41,8 @@ pub async fn inspect_service_key(target: &Target, key: &ServiceKey) -> Result<Fi
         name: "service-key",
         sentence: "The secrets of the store are sealed with the given service key, or with the other one.",
         mend: "Set STAGEDOOR_SERVICE_KEY to the key that has sealed them, or beside the next key as \
-               STAGEDOOR_OTHER_SERVICE_KEY; if it is lost, start once with stagedoor serve --service-key-lost",
+               STAGEDOOR_OTHER_SERVICE_KEY; if it is lost, start once with stagedoor serve --service-key-lost"
+            .to_owned(),
         contradictions,
         are_more: false,
     })

@@ -14,6 +14,8 @@ pub enum CommandFailure {
     Usage(String),
     /// No server was reached. Exit code 3.
     Unreachable(String),
+    /// It was done in part: the text says what is missing. Exit code 4.
+    Partly(String),
     /// The exit code. It was said before why: by the command of `stagedoor run`, or in the log.
     Ended(u8),
     /// A program cannot be started. Exit codes 126 and 127, as a shell's.
@@ -37,6 +39,7 @@ impl CommandFailure {
             Self::Failed(_) => 1,
             Self::Usage(_) => 2,
             Self::Unreachable(_) => 3,
+            Self::Partly(_) => 4,
             Self::Ended(code) | Self::NotStarted { code, .. } => *code,
         }
     }
@@ -48,6 +51,7 @@ impl fmt::Display for CommandFailure {
             Self::Failed(text)
             | Self::Usage(text)
             | Self::Unreachable(text)
+            | Self::Partly(text)
             | Self::NotStarted { text, .. } => f.write_str(text),
             Self::Ended(code) => write!(f, "the command ended with exit code {code}"),
         }

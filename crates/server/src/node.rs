@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use backup::archive::Archiver;
+use backup::archive::{ArchiveSettings, Archiver};
 use bus::{Bus, LocalBus, NatsBus};
 use domain::NodeId;
 use domain::secret::OperatorKey;
@@ -13,6 +13,7 @@ use sandbox::{Api, FixedHosts, Parts, Sandbox, Surroundings};
 use service::connection_tests::Prober;
 use service::nodes::{Membership, Roles};
 use service::{Clock, Entropy, Purpose, SandboxClock, Service, ServiceDeps};
+use store::log_archive::LogArchive;
 use store::{Options, Store, StoreError, Target};
 use telemetry::ExportFigures;
 use tokio::sync::mpsc;
@@ -360,6 +361,7 @@ impl Prepared {
             service.close().await;
             return Err(refused);
         }
+        let archive = prepare_archive(&service, settings, environment, log).await?;
         service.prepare_partitions().await;
         join(&service, alone).await?;
 
@@ -380,8 +382,7 @@ impl Prepared {
         let prober = webhooks::prober(&service)?;
         settings.expected_store.mark()?;
         // Last, so that a node that cannot start begins nothing.
-        let archiver = settings.archive.as_ref().zip(log);
-        let archiver = archiver.map(|(archive, log)| archive.start(log, &service, &environment.entropy));
+        let archiver = archive.map(|(log, settings)| Archiver::start(log, settings));
         Ok(Self {
             archiver,
             service,
@@ -393,6 +394,23 @@ impl Prepared {
             prober,
             sockets_max: room.sockets_max,
         })
+    }
+}
+
+/// The archive of the log, if there is one. Refuses the place of another store.
+async fn prepare_archive(
+    service: &Service,
+    settings: &Settings,
+    environment: &Environment,
+    log: Option<Arc<LogArchive>>,
+) -> Result<Option<(Arc<LogArchive>, ArchiveSettings)>, String> {
+    let Some((archive, log)) = settings.archive.as_ref().zip(log) else { return Ok(None) };
+    match archive.prepare(&log, service, &environment.entropy).await {
+        Ok(prepared) => Ok(Some((log, prepared))),
+        Err(refused) => {
+            service.close().await;
+            Err(refused)
+        }
     }
 }
 

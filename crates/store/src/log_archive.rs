@@ -17,7 +17,7 @@ mod spool;
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -136,6 +136,28 @@ impl LogArchive {
         self.or_give_up(|copier| copier.begin(generation));
     }
 
+    /// Ends the generation, because the archive has lost what belongs to it. Its segments stay in the spool.
+    /// Blocks.
+    pub fn end(&self, why: &str) {
+        self.or_give_up(|_| Err(Break::Lost(why.to_owned())));
+    }
+
+    /// What the archiver noted about its place; `None` if nothing. Blocks.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn note(&self) -> io::Result<Option<String>> {
+        self.lock().note()
+    }
+
+    /// Records what the archiver notes about its place. Blocks.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn record_note(&self, note: &str) -> io::Result<()> {
+        self.lock().record_note(note)
+    }
+
     /// How far the generation is; `None` between two generations. Blocks.
     pub fn state(&self) -> Option<GenerationState> {
         let copier = self.lock();
@@ -171,6 +193,14 @@ impl LogArchive {
     /// The file cannot be read.
     pub fn data_bytes(&self) -> io::Result<u64> {
         Ok(self.data.metadata()?.len())
+    }
+
+    /// The device of the data file.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn data_device(&self) -> io::Result<u64> {
+        Ok(self.data.metadata()?.dev())
     }
 
     /// Reads bytes of the data file, and gives their number: 0 at its end. A page may be older than the last

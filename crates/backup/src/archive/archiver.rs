@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
-use domain::Timestamp;
+use domain::{StoreId, Timestamp};
 use store::log_archive::{
     GenerationState, LogArchive, MergedSegment, Now, SegmentHead, SegmentName, SpooledSegment, name_time,
     read_segment_head,
@@ -16,15 +16,23 @@ use tokio::task::{JoinHandle, block_in_place};
 
 use super::LOOK_EVERY;
 use super::base::{blocking, make_base, state};
-use super::catalog::{Base, FOLDER, read_catalog};
-use super::deleting::delete_old;
+use super::catalog::{Base, FOLDER, FORMAT, Generation, GenerationDescription, description_of, read_catalog};
+use super::deleting::{Keeping, delete_old};
 use super::gathering::Gathering;
+use super::holding::{PlaceNote, arrive, check_stores, noted_time};
 use super::place::{ArchivePlace, OpenPlace};
+use super::plan::{Chain, chain, plan};
 use crate::BackupError;
 use crate::s3::Source;
 
 /// The longest pause after a failure.
-const PAUSE_MAX: Duration = Duration::from_secs(30);
+const PAUSE_MAX: Duration = Duration::from_secs(10);
+/// The pause between two listings of what a folder has of the generation, in milliseconds.
+const FOLDER_LISTED_EVERY_MS: i64 = 20_000;
+/// The same for an object store, which is paid for each.
+const OBJECTS_LISTED_EVERY_MS: i64 = 600_000;
+/// The pause between two notes of how far the archive is, in milliseconds.
+const NOTE_EVERY_MS: i64 = 10_000;
 /// The pause after a base that failed, in milliseconds.
 const BASE_RETRY_MS: i64 = 60_000;
 /// The shortest time between two lines of the log about failures, in milliseconds.
@@ -44,6 +52,12 @@ pub struct ArchiveSettings {
     pub keep: Duration,
     /// Maximum number of bytes in the spool. A generation begins when half of it is free.
     pub spool_bytes_max: u64,
+    /// The store.
+    pub store: StoreId,
+    /// When it was made: so old is what cannot be restored from a place without a base.
+    pub store_made_at: Timestamp,
+    /// The place may hold the archive of another store, too.
+    pub other_store: bool,
     /// The version of this program.
     pub version: &'static str,
     /// Gives the time.
@@ -57,9 +71,9 @@ pub struct ArchiveSettings {
 /// What the archive has, for metrics.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ArchiverFigures {
-    /// Everything that was committed before can be restored from the archive; `None` if nothing is known.
+    /// Everything that was committed before can be restored from the archive.
     pub archived_until: Option<Timestamp>,
-    /// When the last base was complete; `None` if there is none, or it is not known yet.
+    /// When the last base that can be used was complete; `None` if there is none, or it is not known yet.
     pub last_base: Option<Timestamp>,
     /// Bytes in the spool.
     pub spool_bytes: u64,
@@ -117,6 +131,10 @@ impl Archiver {
     /// Starts to archive the log of a store.
     pub fn start(archive: Arc<LogArchive>, settings: ArchiveSettings) -> Self {
         let counters = Arc::<ArchiverCounters>::default();
+        let note = PlaceNote::of(&archive, &settings.place);
+        let known = note.as_ref().and_then(|note| noted_time(note.archived_until));
+        let until = known.unwrap_or(settings.store_made_at);
+        counters.archived_until.store(until.as_millis(), Ordering::Relaxed);
         let (stop, stopped) = watch::channel(false);
         let worker = Worker {
             gathering: Gathering::new(archive.every()),
@@ -127,6 +145,8 @@ impl Archiver {
             known: None,
             base: None,
             base_not_before: Timestamp::default(),
+            list_at: None,
+            note,
             deleting: None,
         };
         Self { task: tokio::spawn(worker.run(stopped)), stop, counters }
@@ -180,6 +200,10 @@ struct Worker {
     /// A base that is being made.
     base: Option<JoinHandle<Result<Option<Base>, BackupError>>>,
     base_not_before: Timestamp,
+    /// When the files of the generation are listed next; `None` at once.
+    list_at: Option<Timestamp>,
+    /// What is known of the place; `None` before the first generation there.
+    note: Option<PlaceNote>,
     /// Old files are being deleted, beside the segments that are brought.
     deleting: Option<JoinHandle<()>>,
 }
@@ -202,7 +226,7 @@ impl Worker {
                     (pause, next_line) = (LOOK_EVERY, Timestamp::default());
                 }
                 Err(error) => {
-                    self.open = None;
+                    (self.open, self.list_at) = (None, None);
                     self.counters.failures.fetch_add(1, Ordering::Relaxed);
                     if now >= next_line {
                         next_line = now.plus_ms(LOG_EVERY_MS);
@@ -229,23 +253,34 @@ impl Worker {
 
     /// Brings what is in the spool to the archive, and does what else is due.
     async fn look(&mut self) -> Result<(), BackupError> {
-        let before = state(&self.archive).await;
+        let (before, archive) = (state(&self.archive).await, self.archive.clone());
+        let spooled = blocking(move || archive.spool_bytes()).await;
+        self.counters.spool_bytes.store(spooled, Ordering::Relaxed);
+        // An object store is asked when there is something to bring.
+        if let (Some(before), ArchivePlace::Folder(_)) = (&before, &self.settings.place) {
+            self.hold(&before.generation.clone()).await?;
+        }
         let reached = self.bring_segments(Which::Due).await?;
         let Some(before) = before else { return self.begin().await };
-        // Without a base nothing can be restored from the segments.
-        let has_base = self
-            .known
-            .as_ref()
-            .is_some_and(|(generation, last)| *generation == before.generation && last.is_some());
-        if has_base {
-            self.note_reached(reached, &before);
-        }
         self.finish_base().await?;
+        self.list(&before).await?;
+        if state(&self.archive).await.is_none_or(|now| now.generation != before.generation) {
+            return self.begin().await;
+        }
+        // Without a base nothing can be restored from the segments.
+        if self.last_base(&before).is_some() {
+            self.note_reached(reached, &before)?;
+        }
         self.begin_base(&before).await
     }
 
+    /// When the last base of the generation was complete.
+    fn last_base(&self, of: &GenerationState) -> Option<Timestamp> {
+        self.known.as_ref().filter(|(generation, _)| *generation == of.generation).and_then(|(_, last)| *last)
+    }
+
     /// Takes note of the time up to which everything can be restored.
-    fn note_reached(&self, reached: Reached, before: &GenerationState) {
+    fn note_reached(&mut self, reached: Reached, before: &GenerationState) -> Result<(), BackupError> {
         let counter = &self.counters.archived_until;
         match (reached, before.copied_until) {
             (Reached::All, Some(copied_until)) => counter.store(copied_until.as_millis(), Ordering::Relaxed),
@@ -254,14 +289,91 @@ impl Worker {
             }
             _ => {}
         }
+        let until = counter.load(Ordering::Relaxed);
+        let is_due = |note: &&mut PlaceNote| (until - note.archived_until).abs() >= NOTE_EVERY_MS;
+        let Some(note) = self.note.as_mut().filter(is_due) else { return Ok(()) };
+        note.archived_until = until;
+        block_in_place(|| note.record(&self.archive))
+    }
+
+    /// Takes note of what can be restored from the place as it is.
+    async fn recount(&mut self) -> Result<(), BackupError> {
+        let catalog = read_catalog(self.place()?, FOLDER).await?;
+        let own = |each: &Generation| each.store_id.as_deref() == Some(self.settings.store.as_str());
+        let own: Vec<_> = catalog.into_iter().filter(own).collect();
+        let found = plan(&own, None).ok();
+        let until = found.as_ref().map_or(self.settings.store_made_at, |plan| plan.complete_until());
+        let last_base = found.map_or(0, |plan| plan.base.completed().as_millis());
+        self.counters.archived_until.store(until.as_millis(), Ordering::Relaxed);
+        self.counters.last_base.store(last_base, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Whether the place is there, and has a generation.
+    async fn is_held(&mut self, generation: &str) -> Result<bool, BackupError> {
+        self.arrive()?;
+        let is_held = self.place()?.has(&description_of(generation)).await?;
+        if !is_held {
+            // It may have gone meanwhile.
+            self.arrive()?;
+        }
+        Ok(is_held)
+    }
+
+    /// Checks that the place is there, and gives whether it is on another disk than the data.
+    fn arrive(&mut self) -> Result<bool, BackupError> {
+        let device = block_in_place(|| self.archive.data_device()).map_err(|error| spool_failed(&error))?;
+        let (place, note) = (self.settings.place.clone(), self.note.clone());
+        let open = self.place()?;
+        block_in_place(|| arrive(open, &place, note.as_ref(), device))
+    }
+
+    /// Gives a generation up if the place does not have it, and gives whether it has. Its segments are of no
+    /// use without its base.
+    async fn hold(&mut self, generation: &str) -> Result<bool, BackupError> {
+        if self.is_held(generation).await? {
+            return Ok(true);
+        }
+        self.lose(generation, format!("the place does not have the generation {generation}")).await?;
+        let (archive, of) = (self.archive.clone(), generation.to_owned());
+        let removed = blocking(move || {
+            let mut segments = archive.segments()?.into_iter().filter(|segment| segment.generation == of);
+            segments.try_for_each(|segment| archive.remove(&segment))
+        });
+        removed.await.map_err(|error| spool_failed(&error))?;
+        Ok(false)
+    }
+
+    /// Ends a generation that cannot go on in the place. The next one begins with a base there.
+    async fn lose(&mut self, generation: &str, why: String) -> Result<(), BackupError> {
+        self.check_stores().await?;
+        self.recount().await?;
+        let (archive, of) = (self.archive.clone(), generation.to_owned());
+        blocking(move || {
+            if archive.state().is_some_and(|state| state.generation == of) {
+                archive.end(&why);
+            }
+        })
+        .await;
+        if let Some(base) = self.base.take() {
+            base.abort();
+        }
+        self.known = None;
+        Ok(())
+    }
+
+    async fn check_stores(&mut self) -> Result<(), BackupError> {
+        if self.settings.other_store {
+            return Ok(());
+        }
+        let (place, store) = (self.settings.place.clone(), self.settings.store.clone());
+        check_stores(self.place()?, &place, &store).await
     }
 
     /// Brings segments of the spool to the archive, merged into few objects.
     async fn bring_segments(&mut self, which: Which) -> Result<Reached, BackupError> {
         let archive = self.archive.clone();
-        let (segments, bytes) = blocking(move || (archive.segments(), archive.spool_bytes())).await;
-        self.counters.spool_bytes.store(bytes, Ordering::Relaxed);
-        let segments = segments.map_err(|error| spool_failed(&error))?;
+        let segments = blocking(move || archive.segments()).await.map_err(|error| spool_failed(&error))?;
         let (mut rest, mut reached) = (segments.as_slice(), Reached::Nothing);
         while !rest.is_empty() {
             let count = match which {
@@ -272,6 +384,11 @@ impl Worker {
                 return Ok(reached);
             }
             let (parts, later) = rest.split_at(count);
+            if let Some(first) = parts.first()
+                && !self.hold(&first.generation).await?
+            {
+                return Ok(Reached::Nothing);
+            }
             if let Some(head) = self.bring(parts).await? {
                 reached = Reached::Before { generation: head.generation, complete_until: head.from };
             }
@@ -333,13 +450,14 @@ impl Worker {
 
     /// Begins a generation, if the place answers and the spool has room.
     async fn begin(&mut self) -> Result<(), BackupError> {
-        let random = (self.settings.random)();
-        let name = format!("{}-{random:016x}", name_time((self.settings.now)()));
-        self.place()?.check(&format!("{FOLDER}/{name}")).await?;
+        let other_disk = self.arrive()?;
+        self.check_stores().await?;
         let (archive, most) = (self.archive.clone(), self.settings.spool_bytes_max);
         if blocking(move || archive.spool_bytes()).await > most / 2 {
             return Ok(());
         }
+        self.recount().await?;
+        let name = self.describe().await?;
         tracing::info!(generation = name, place = %self.settings.place, "the archive begins a generation");
         self.counters.generations.fetch_add(1, Ordering::Relaxed);
         let (archive, generation) = (self.archive.clone(), name.clone());
@@ -352,6 +470,68 @@ impl Worker {
         }
         self.known = Some((name, None));
         self.base_not_before = Timestamp::default();
+        let archived_until = self.counters.archived_until.load(Ordering::Relaxed);
+        let note = PlaceNote { place: self.settings.place.to_string(), other_disk, archived_until };
+        block_in_place(|| note.record(&self.archive))?;
+        self.note = Some(note);
+        Ok(())
+    }
+
+    /// Writes the description of a new generation, before anything else of it, and gives its name.
+    async fn describe(&mut self) -> Result<String, BackupError> {
+        let (now, random) = ((self.settings.now)(), (self.settings.random)());
+        let name = format!("{}-{random:016x}", name_time(now));
+        let described = GenerationDescription {
+            format: FORMAT,
+            version: self.settings.version.to_owned(),
+            store_id: self.settings.store.to_string(),
+            began_at: now.rfc3339(),
+        };
+        let text = serde_json::to_vec_pretty(&described)
+            .map_err(|error| BackupError::Damaged(format!("the generation cannot be described: {error}")))?;
+        self.place()?.put(&description_of(&name), text).await?;
+        Ok(name)
+    }
+
+    /// Lists what the place has of the generation, now and then. Without a base one is due. What is missing
+    /// between the base and the last segment that was brought ends the generation.
+    async fn list(&mut self, before: &GenerationState) -> Result<(), BackupError> {
+        let now = (self.settings.now)();
+        let is_known = self.known.as_ref().is_some_and(|(of, _)| *of == before.generation);
+        if is_known && self.list_at.is_some_and(|at| now < at) {
+            return Ok(());
+        }
+        let (archive, of) = (self.archive.clone(), before.generation.clone());
+        let waiting = blocking(move || {
+            let segments = archive.segments()?;
+            let first = segments.into_iter().find(|segment| segment.generation == of);
+            Ok::<_, std::io::Error>(first.map(|first| first.name.first))
+        });
+        let waiting = waiting.await.map_err(|error| spool_failed(&error))?;
+        let brought = waiting.map_or(before.last, |first| (first - 1).min(before.last));
+        let found = read_catalog(self.place()?, &format!("{FOLDER}/{}", before.generation)).await?;
+        let found = found.into_iter().next().unwrap_or_default();
+        let last = match chain(&found, before.redo_from, brought) {
+            Chain::Whole(completed) => Some(completed),
+            Chain::NoBase => None,
+            Chain::Broken(number) => {
+                let why = format!("the place does not have the segment {number} of the generation");
+                return self.lose(&before.generation, why).await;
+            }
+        };
+        let every = match self.settings.place {
+            ArchivePlace::Folder(_) => FOLDER_LISTED_EVERY_MS,
+            ArchivePlace::S3(_) => OBJECTS_LISTED_EVERY_MS,
+        };
+        self.list_at = Some(now.plus_ms(every));
+        if last.is_none() {
+            if self.last_base(before).is_some() {
+                tracing::error!(place = %self.settings.place, "the archive has no base any more: a new one is made");
+            }
+            self.recount().await?;
+        }
+        self.counters.last_base.store(last.map_or(0, Timestamp::as_millis), Ordering::Relaxed);
+        self.known = Some((before.generation.clone(), last));
         Ok(())
     }
 
@@ -363,15 +543,12 @@ impl Worker {
         let Some(running) = self.base.take() else { return Ok(()) };
         let made = running.await.map_err(|error| BackupError::File(format!("the base failed: {error}")))?;
         let Some(base) = made? else { return Ok(()) };
-        let completed = base.completed();
         tracing::info!(bytes = base.bytes, until = base.until, "the archive has a new base");
-        self.counters.last_base.store(completed.as_millis(), Ordering::Relaxed);
-        if let Some((_, last)) = &mut self.known {
-            *last = Some(completed);
-        }
-        self.base_not_before = Timestamp::default();
-        let ArchiveSettings { place, keep, now, .. } = self.settings.clone();
-        if let Some(before) = self.deleting.replace(tokio::spawn(delete_old(place, keep, now))) {
+        (self.base_not_before, self.list_at) = (Timestamp::default(), None);
+        let ArchiveSettings { place, store, keep, now, .. } = self.settings.clone();
+        let generation = self.known.as_ref().map(|(generation, _)| generation.clone()).unwrap_or_default();
+        let keeping = Keeping { place, store, generation, keep, now };
+        if let Some(before) = self.deleting.replace(tokio::spawn(delete_old(keeping))) {
             before.abort();
         }
         Ok(())
@@ -383,18 +560,7 @@ impl Worker {
         if self.base.is_some() || now < self.base_not_before {
             return Ok(());
         }
-        let last = match &self.known {
-            Some((generation, last)) if *generation == state.generation => *last,
-            _ => {
-                let folder = format!("{FOLDER}/{}", state.generation);
-                let known = read_catalog(self.place()?, &folder).await?;
-                let bases = known.iter().flat_map(|each| &each.bases);
-                let last = bases.map(|(_, base)| base.completed()).max();
-                self.counters.last_base.store(last.map_or(0, Timestamp::as_millis), Ordering::Relaxed);
-                self.known = Some((state.generation.clone(), last));
-                last
-            }
-        };
+        let last = self.last_base(state);
         let every_ms = i64::try_from(self.settings.base_every.as_millis()).unwrap_or(i64::MAX);
         if last.is_some_and(|last| now < last.plus_ms(every_ms)) {
             return Ok(());
@@ -403,8 +569,8 @@ impl Worker {
         self.base_not_before = now.plus_ms(BASE_RETRY_MS);
         // This archiver, the only one of the place, uploads nothing at this moment.
         self.place()?.end_interrupted(&format!("{FOLDER}/")).await;
-        let ArchiveSettings { place, now, version, .. } = self.settings.clone();
-        self.base = Some(tokio::spawn(make_base(self.archive.clone(), place, now, version)));
+        let ArchiveSettings { place, store, now, version, .. } = self.settings.clone();
+        self.base = Some(tokio::spawn(make_base(self.archive.clone(), place, store, now, version)));
         Ok(())
     }
 

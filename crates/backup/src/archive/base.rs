@@ -4,10 +4,11 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use domain::StoreId;
 use sha2::{Digest, Sha256};
 use store::log_archive::{LogArchive, Now, name_time};
 
-use super::catalog::{BASE_FILE, Base, FOLDER, FORMAT};
+use super::catalog::{BASE_FILE, Base, FOLDER, FORMAT, description_of};
 use super::place::{ArchivePlace, NewFile, OpenPlace};
 use crate::{BackupError, DATA_FILE, files};
 
@@ -16,11 +17,13 @@ use crate::{BackupError, DATA_FILE, files};
 pub(super) async fn make_base(
     archive: Arc<LogArchive>,
     place: ArchivePlace,
+    store: StoreId,
     now: Now,
     version: &'static str,
 ) -> Result<Option<Base>, BackupError> {
     let Some(before) = state(&archive).await else { return Ok(None) };
     let mut open = place.open()?;
+    check_place(&mut open, &before.generation).await?;
     let started_at = now();
     let folder = format!("{FOLDER}/{}/bases/{}", before.generation, name_time(started_at));
     let (bytes, sha256) = copy_data(&archive, &mut open, &format!("{folder}/{DATA_FILE}")).await?;
@@ -43,11 +46,21 @@ pub(super) async fn make_base(
         redo_to: after.last,
         bytes,
         sha256,
+        store_id: Some(store.to_string()),
     };
     let text = serde_json::to_vec_pretty(&base)
         .map_err(|error| BackupError::Damaged(format!("the base cannot be described: {error}")))?;
+    check_place(&mut open, &after.generation).await?;
     open.put(&format!("{folder}/{BASE_FILE}"), text).await?;
     Ok(Some(base))
+}
+
+/// The place may be another one by now.
+async fn check_place(open: &mut OpenPlace, generation: &str) -> Result<(), BackupError> {
+    match open.has(&description_of(generation)).await? {
+        true => Ok(()),
+        false => Err(BackupError::File(format!("the place does not have the generation {generation}"))),
+    }
 }
 
 /// Waits until no segment up to this number is in the spool.

@@ -2,7 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, ErrorKind, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
@@ -21,7 +21,7 @@ const BUFFER_BYTES: usize = 1 << 18;
 /// Where an archive is.
 #[derive(Debug, Clone)]
 pub enum ArchivePlace {
-    /// A folder, which is made if it is missing.
+    /// A folder.
     Folder(PathBuf),
     /// An S3-like object store.
     S3(Box<S3Place>),
@@ -70,12 +70,30 @@ impl OpenPlace {
         }
     }
 
-    /// Checks that the place answers.
-    pub async fn check(&mut self, folder: &str) -> Result<(), BackupError> {
-        match self {
-            Self::Folder(root) => files::make_folder(&root.join(folder)),
-            Self::S3(objects) => objects.names(&format!("{folder}/")).await.map(drop),
+    /// Checks that a folder is there, and gives its device; `None` for an object store, whose requests fail
+    /// by themselves. A folder is made only if it `may_be_made`: one whose disk is not mounted is missing, too.
+    pub fn device(&self, may_be_made: bool) -> Result<Option<u64>, BackupError> {
+        let Self::Folder(root) = self else { return Ok(None) };
+        if may_be_made {
+            files::make_folder(root)?;
         }
+        let found = std::fs::metadata(root).map_err(|error| match error.kind() {
+            ErrorKind::NotFound => BackupError::File(format!(
+                "the folder {} is not there, and is not made again: if its disk is away, it is waited for. If it is to \
+                 be a new one, make the folder",
+                root.display()
+            )),
+            _ => BackupError::file("cannot reach the folder", root, &error),
+        })?;
+        match found.is_dir() {
+            true => Ok(Some(found.dev())),
+            false => Err(BackupError::File(format!("{} is no folder", root.display()))),
+        }
+    }
+
+    /// Whether a small file is there.
+    pub async fn has(&mut self, name: &str) -> Result<bool, BackupError> {
+        Ok(self.get(name).await?.is_some())
     }
 
     /// Writes what is read under a name.
@@ -225,9 +243,7 @@ impl OpenPlace {
 
 fn create(root: &Path, name: &str) -> Result<(File, PathBuf, PathBuf), BackupError> {
     let path = root.join(name);
-    if let Some(folder) = path.parent() {
-        files::make_folder(folder)?;
-    }
+    make_below(root, Path::new(name).parent().unwrap_or(Path::new("")))?;
     let mut partial = path.clone().into_os_string();
     partial.push(PARTIAL);
     let partial = PathBuf::from(partial);
@@ -235,6 +251,21 @@ fn create(root: &Path, name: &str) -> Result<(File, PathBuf, PathBuf), BackupErr
         OpenOptions::new().write(true).create(true).truncate(true).mode(files::PRIVATE_FILE).clone();
     let file = options.open(&partial).map_err(|error| BackupError::file("cannot write", &partial, &error))?;
     Ok((file, partial, path))
+}
+
+/// Makes folders within one that is there. That one is never made here: it may be where a disk was.
+fn make_below(root: &Path, folders: &Path) -> Result<(), BackupError> {
+    let mut folder = root.to_owned();
+    for name in folders {
+        folder.push(name);
+        match std::fs::DirBuilder::new().mode(files::PRIVATE_FOLDER).create(&folder) {
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+                return Err(BackupError::file("cannot make the folder", &folder, &error));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 fn complete(file: &File, partial: &Path, path: &Path) -> Result<(), BackupError> {

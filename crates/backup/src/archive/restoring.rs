@@ -3,20 +3,30 @@
 use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
 
-use domain::Timestamp;
+use domain::{StoreId, Timestamp};
 use store::Target;
 use store::log_archive::{SegmentHead, SegmentName, apply_segment};
 use store::transfer::{Snapshot, check_file};
 use temporary_folder::TemporaryFolder;
 
-use super::catalog::{Base, FOLDER, Plan, plan, reaches, read_catalog};
+use super::catalog::{Base, FOLDER, of_store, read_catalog};
 use super::place::{ArchivePlace, OpenPlace};
+use super::plan::{Hole, Plan, plan, stretches, whole_bases};
 use crate::inspect::inspect_snapshot;
 use crate::new_file::NewDataFile;
 use crate::report::{OnReport, Phase};
 use crate::restore::migrate_file;
 use crate::take::sums;
 use crate::{BackupError, DATA_FILE, WORK_PREFIX, files};
+
+/// What is restored from an archive.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// The time; `None` for the last one that can be reached.
+    pub at: Option<Timestamp>,
+    /// The store; `None` for the only one of the archive.
+    pub store: Option<StoreId>,
+}
 
 /// A data file that was built.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,6 +43,8 @@ pub struct RestoredArchive {
     pub segments: usize,
     /// The size of the data file, in bytes.
     pub bytes: u64,
+    /// The wanted time is in a hole, which begins at the end of the data.
+    pub hole: Option<Hole>,
 }
 
 /// What a drill of an archive has shown.
@@ -51,12 +63,16 @@ pub struct ArchiveDrill {
 pub struct ListedGeneration {
     /// Its name.
     pub name: String,
-    /// The bases, oldest first.
+    /// The store; `None` if it is not known.
+    pub store_id: Option<String>,
+    /// The bases that can be used, oldest first.
     pub bases: Vec<Base>,
+    /// The number of bases that cannot be used, because segments or the copy are missing.
+    pub broken_bases: usize,
     /// The number of its segments.
     pub segments: usize,
-    /// The first and the last time; `None` without a complete base.
-    pub reaches: Option<(Timestamp, Timestamp)>,
+    /// The stretches of time that can be reached, in their order.
+    pub reaches: Vec<(Timestamp, Timestamp)>,
 }
 
 /// The generations of an archive, oldest first.
@@ -65,16 +81,22 @@ pub struct ListedGeneration {
 /// [`BackupError`] if the place cannot be read.
 pub async fn list_archive(place: &ArchivePlace) -> Result<Vec<ListedGeneration>, BackupError> {
     let found = read_catalog(&mut place.open()?, FOLDER).await?;
-    let listed = found.into_iter().map(|generation| ListedGeneration {
-        reaches: reaches(&generation),
-        bases: generation.bases.into_iter().map(|(_, base)| base).collect(),
-        segments: generation.segments.len(),
-        name: generation.name,
+    let listed = found.into_iter().map(|generation| {
+        let bases: Vec<_> = whole_bases(&generation).map(|(_, base)| base.clone()).collect();
+        ListedGeneration {
+            reaches: stretches(&generation),
+            broken_bases: generation.bases.len() - bases.len(),
+            bases,
+            segments: generation.segments.len(),
+            store_id: generation.store_id,
+            name: generation.name,
+        }
     });
     Ok(listed.collect())
 }
 
-/// Builds a new data file as it was at a time, or at the last time of the archive.
+/// Builds a new data file as it was at a time, or at the last time of the archive. A time in a hole is
+/// restored as far as it can be reached.
 ///
 /// # Errors
 /// [`BackupError::Refused`] if the time cannot be reached or the file is there already,
@@ -82,12 +104,12 @@ pub async fn list_archive(place: &ArchivePlace) -> Result<Vec<ListedGeneration>,
 /// data file is then as before.
 pub async fn restore_archive(
     place: &ArchivePlace,
-    at: Option<Timestamp>,
+    wanted: &Wanted,
     to: &Path,
     on_report: OnReport<'_>,
 ) -> Result<RestoredArchive, BackupError> {
     let new = NewDataFile::begin(to)?;
-    let restored = build(place, at, new.partial(), on_report).await?;
+    let restored = build(place, wanted, new.partial(), on_report).await?;
     new.complete()?;
     Ok(restored)
 }
@@ -99,7 +121,7 @@ pub async fn restore_archive(
 /// As [`restore_archive`], and [`BackupError::Damaged`] if the rows contradict each other.
 pub async fn drill_archive(
     place: &ArchivePlace,
-    at: Option<Timestamp>,
+    wanted: &Wanted,
     folder: Option<&Path>,
     on_report: OnReport<'_>,
 ) -> Result<ArchiveDrill, BackupError> {
@@ -107,7 +129,7 @@ pub async fn drill_archive(
     let work = TemporaryFolder::create_in(&parent, WORK_PREFIX)
         .map_err(|error| BackupError::file("cannot make a folder in", &parent, &error))?;
     let path = work.path().join(DATA_FILE);
-    let restored = restore_archive(place, at, &path, on_report).await?;
+    let restored = restore_archive(place, wanted, &path, on_report).await?;
     migrate_file(&path).await?;
     let target = Target::Sqlite { path };
     let snapshot = Snapshot::open(&target).await.map_err(BackupError::of("the archive"))?;
@@ -125,13 +147,13 @@ pub async fn drill_archive(
 
 async fn build(
     place: &ArchivePlace,
-    at: Option<Timestamp>,
+    wanted: &Wanted,
     path: &Path,
     on_report: OnReport<'_>,
 ) -> Result<RestoredArchive, BackupError> {
     let mut open = place.open()?;
-    let catalog = read_catalog(&mut open, FOLDER).await?;
-    let plan = plan(&catalog, at.unwrap_or(Timestamp::LAST))?;
+    let catalog = of_store(read_catalog(&mut open, FOLDER).await?, wanted.store.as_ref())?;
+    let plan = plan(&catalog, wanted.at)?;
     fetch_base(&mut open, &plan, path, on_report).await?;
     let data = OpenOptions::new().write(true).open(path);
     let data = data.map_err(|error| BackupError::file("cannot write", path, &error))?;
@@ -163,6 +185,7 @@ async fn build(
         base: plan.base,
         segments: plan.segments.len(),
         bytes,
+        hole: plan.hole,
     })
 }
 

@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use backup::BackupError;
 use backup::archive::{
-    ArchivePlace, ArchiveSettings, Archiver, ListedGeneration, RestoredArchive, list_archive, restore_archive,
+    ArchivePlace, ArchiveSettings, Archiver, ListedGeneration, RestoredArchive, Wanted, list_archive,
+    restore_archive,
 };
-use domain::Timestamp;
+use domain::{StoreId, Timestamp};
 use store::log_archive::{LogArchiving, SegmentName};
 use store::{Migration, Options, Store, StoreError, Target, Tx, params};
 use tempfile::TempDir;
@@ -23,45 +24,56 @@ const TABLES: &[Migration] = &[Migration {
     sql: "CREATE TABLE notes (id BIGINT PRIMARY KEY, body TEXT NOT NULL);",
 }];
 /// 2026-11-26T12:00:00Z
-const BEGIN_MS: i64 = 1_795_694_400_000;
+pub(super) const BEGIN_MS: i64 = 1_795_694_400_000;
 const DAY_MS: i64 = 86_400_000;
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3_600);
 
 /// A store with an archive beside it. Its clock goes on by a millisecond at each look.
-struct World {
-    folder: TempDir,
-    clock: Arc<AtomicI64>,
-    spool_bytes_max: u64,
-    every: Duration,
+pub(super) struct World {
+    pub folder: TempDir,
+    pub clock: Arc<AtomicI64>,
+    pub store_id: &'static str,
+    pub place_name: &'static str,
+    pub other_store: bool,
+    pub spool_bytes_max: u64,
+    pub every: Duration,
 }
 
-struct Running {
-    store: Store,
-    archiver: Archiver,
+pub(super) struct Running {
+    pub store: Store,
+    pub archiver: Archiver,
 }
 
 impl World {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let folder = TempDir::new().expect("a folder");
         let clock = Arc::new(AtomicI64::new(BEGIN_MS));
-        Self { folder, clock, spool_bytes_max: 1 << 30, every: Duration::from_millis(50) }
+        Self {
+            folder,
+            clock,
+            store_id: "own",
+            place_name: "place",
+            other_store: false,
+            spool_bytes_max: 1 << 30,
+            every: Duration::from_millis(50),
+        }
     }
 
     fn data(&self) -> PathBuf {
         self.folder.path().join("stagedoor.db")
     }
 
-    fn place(&self) -> ArchivePlace {
-        ArchivePlace::Folder(self.folder.path().join("place"))
+    pub fn place(&self) -> ArchivePlace {
+        ArchivePlace::Folder(self.folder.path().join(self.place_name))
     }
 
-    fn now(&self) -> Arc<dyn Fn() -> Timestamp + Send + Sync> {
+    pub fn now(&self) -> Arc<dyn Fn() -> Timestamp + Send + Sync> {
         let clock = self.clock.clone();
         Arc::new(move || Timestamp::from_millis(clock.fetch_add(1, Ordering::Relaxed)))
     }
 
-    fn time(&self) -> Timestamp {
+    pub fn time(&self) -> Timestamp {
         Timestamp::from_millis(self.clock.load(Ordering::Relaxed))
     }
 
@@ -70,7 +82,7 @@ impl World {
         Store::open(Target::Sqlite { path: self.data() }, options).await.expect("a store")
     }
 
-    async fn start(&self) -> Running {
+    pub async fn start(&self) -> Running {
         let Self { every, spool_bytes_max, .. } = *self;
         let store = self.open(Some(LogArchiving { every, spool_bytes_max, now: self.now() })).await;
         let settings = ArchiveSettings {
@@ -78,6 +90,9 @@ impl World {
             base_every: 24 * HOUR,
             keep: 48 * HOUR,
             spool_bytes_max,
+            store: StoreId::stored(self.store_id.to_owned()),
+            store_made_at: Timestamp::from_millis(BEGIN_MS - 300 * DAY_MS),
+            other_store: self.other_store,
             version: "1.0.0",
             now: self.now(),
             random: Arc::new(|| 7),
@@ -87,12 +102,12 @@ impl World {
         Running { store, archiver: Archiver::start(log, settings) }
     }
 
-    async fn listed(&self) -> Vec<ListedGeneration> {
+    pub async fn listed(&self) -> Vec<ListedGeneration> {
         list_archive(&self.place()).await.expect("a list")
     }
 
     /// Waits until the archive has this many bases.
-    async fn bases(&self, count: usize) {
+    pub async fn bases(&self, count: usize) {
         let wait = async {
             while self.listed().await.iter().map(|each| each.bases.len()).sum::<usize>() < count {
                 tokio::time::sleep(Duration::from_millis(20)).await;
@@ -101,18 +116,20 @@ impl World {
         tokio::time::timeout(PATIENCE, wait).await.expect("the bases");
     }
 
-    async fn restore(
+    pub async fn restore(
         &self,
         name: &str,
         at: Option<Timestamp>,
     ) -> Result<(RestoredArchive, PathBuf), BackupError> {
         let to = self.folder.path().join(name).join("stagedoor.db");
-        restore_archive(&self.place(), at, &to, &mut quiet).await.map(|restored| (restored, to))
+        let wanted = Wanted { at, store: None };
+        restore_archive(&self.place(), &wanted, &to, &mut quiet).await.map(|restored| (restored, to))
     }
 
     /// The files of the segments, in their order.
-    fn segments(&self, generation: &str) -> Vec<PathBuf> {
-        let folder = self.folder.path().join("place/archive").join(generation).join("segments");
+    pub fn segments(&self, generation: &str) -> Vec<PathBuf> {
+        let folder = self.folder.path().join(self.place_name);
+        let folder = folder.join("archive").join(generation).join("segments");
         let mut files: Vec<_> =
             fs::read_dir(folder).expect("the segments").map(|entry| entry.expect("a file").path()).collect();
         files.sort();
@@ -132,13 +149,13 @@ impl Running {
         tokio::time::timeout(PATIENCE, wait).await.expect("a generation");
     }
 
-    async fn stop(self) {
+    pub async fn stop(self) {
         self.store.close().await;
         self.archiver.stop(PATIENCE).await;
     }
 }
 
-async fn write(store: &Store, id: i64, body: String) {
+pub(super) async fn write(store: &Store, id: i64, body: String) {
     let written: Result<u64, StoreError> = store
         .write(async move |tx: &mut Tx| {
             let sql = "INSERT INTO notes (id, body) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET body = $2";
@@ -158,7 +175,7 @@ async fn rows(store: &Store) -> Vec<(i64, String)> {
     rows.expect("the rows")
 }
 
-async fn rows_of(path: &Path) -> Vec<(i64, String)> {
+pub(super) async fn rows_of(path: &Path) -> Vec<(i64, String)> {
     let options = Options { migrations: TABLES, ..Options::default() };
     let store = Store::open(Target::Sqlite { path: path.to_owned() }, options).await.expect("the store");
     let found = rows(&store).await;
@@ -197,7 +214,7 @@ async fn a_store_is_restored_row_for_row_after_many_checkpoints_beside_a_base() 
     assert_eq!(listed.len(), 1, "the generation had no gap: {listed:?}");
     assert!(listed[0].segments > 1, "{listed:?}");
     let (restored, path) = world.restore("restored", None).await.expect("restored");
-    assert_eq!(Some(restored.until), listed[0].reaches.map(|(_, last)| last));
+    assert_eq!(Some(restored.until), listed[0].reaches.last().map(|(_, last)| *last));
     assert_eq!(rows_of(&path).await, expected);
 }
 
@@ -239,9 +256,11 @@ async fn each_time_is_restored_as_it_was_and_nothing_is_skipped_silently() {
     let damaged = world.restore("damaged", None).await.unwrap_err().to_string();
     assert!(damaged.contains("is damaged") && damaged.contains("last time that can be reached"), "{damaged}");
     fs::remove_file(victim).expect("deleted");
-    let missing = world.restore("missing", None).await.unwrap_err().to_string();
-    assert!(missing.contains("is missing: the last time that can be reached is 2026-"), "{missing}");
-    assert!(!world.folder.path().join("missing/stagedoor.db").exists());
+    // A hole: what can be reached is restored, and the hole is named.
+    let (part, path) = world.restore("missing", None).await.expect("a part");
+    let hole = part.hole.expect("a hole");
+    assert!(hole.missing.is_some() && hole.again.is_none(), "{hole:?}");
+    assert!(rows_of(&path).await.len() < 5, "what came after the hole is not there");
     world.restore("before", Some(times[0])).await.expect("a time before the gap");
     fs::write(victim, &whole).expect("written");
     world.restore("whole", None).await.expect("whole again");

@@ -1,6 +1,7 @@
 //! The upgrade of a service from the first released schema, and the way back, on both engines.
 
 mod archive;
+mod archive_places;
 
 use std::path::Path;
 

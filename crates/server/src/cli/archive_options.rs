@@ -44,6 +44,10 @@ pub struct ArchiveOptions {
         help_heading = STORE)]
     archive_spool_mib: u64,
 
+    /// The place of the archive may hold that of another store, too. Without this the start is refused.
+    #[arg(long, env = "STAGEDOOR_OTHER_STORE", help_heading = STORE)]
+    other_store: bool,
+
     /// The object store.
     #[command(flatten, next_help_heading = STORE)]
     s3: S3AccessOptions,
@@ -88,6 +92,7 @@ impl ArchiveOptions {
             base_every: Duration::from_secs(self.archive_base_hours * 3_600),
             keep: Duration::from_secs(self.archive_days * 24 * 3_600),
             spool_bytes_max: self.archive_spool_mib << 20,
+            other_store: self.other_store,
         }))
     }
 }

@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use backup::BackupError;
-use backup::archive::{ArchivePlace, ListedGeneration, RestoredArchive, drill_archive, restore_archive};
+use backup::archive::{
+    ArchivePlace, Hole, ListedGeneration, RestoredArchive, Wanted, drill_archive, restore_archive,
+};
 use domain::Timestamp;
 use serde_json::{Value, json};
 
@@ -12,45 +14,47 @@ use super::progress::ProgressLines;
 /// Restores an archive into a new data file.
 pub(super) async fn run(
     place: &ArchivePlace,
-    at: Option<Timestamp>,
+    wanted: &Wanted,
     to: &Path,
     is_json: bool,
-) -> Result<(), BackupError> {
+) -> Result<RestoredArchive, BackupError> {
     let mut progress = ProgressLines::new(is_json);
     let mut report = |phase, name: &str, done| progress.report(phase, name, done);
-    let restored = restore_archive(place, at, to, &mut report).await;
+    let restored = restore_archive(place, wanted, to, &mut report).await;
     drop(progress);
     let restored = restored?;
     match is_json {
         true => println!("{}", restored_json(place, &restored)),
         false => println!("Restored {} MiB from {}. {}", mib(restored.bytes), place, reach(&restored)),
     }
-    Ok(())
+    Ok(restored)
 }
 
 /// Restores an archive into a temporary folder, and checks everything.
 pub(super) async fn prove(
     place: &ArchivePlace,
-    at: Option<Timestamp>,
+    wanted: &Wanted,
     work: Option<&Path>,
     is_json: bool,
-) -> Result<(), BackupError> {
+) -> Result<RestoredArchive, BackupError> {
     let mut progress = ProgressLines::new(is_json);
     let mut report = |phase, name: &str, done| progress.report(phase, name, done);
-    let drill = drill_archive(place, at, work, &mut report).await;
+    let drill = drill_archive(place, wanted, work, &mut report).await;
     drop(progress);
     let drill = drill?;
     if is_json {
         let mut value = restored_json(place, &drill.restored);
-        value["ok"] = json!(true);
+        value["ok"] = json!(drill.restored.hole.is_none());
         value["rows"] = json!(drill.rows);
         value["migratedTo"] = json!(drill.migrated_to);
         println!("{value}");
-        return Ok(());
+        return Ok(drill.restored);
     }
     println!("{place}: {} rows. {}", drill.rows, reach(&drill.restored));
-    println!("The archive is good: a service of this version can start on it.");
-    Ok(())
+    if drill.restored.hole.is_none() {
+        println!("The archive is good: a service of this version can start on it.");
+    }
+    Ok(drill.restored)
 }
 
 fn reach(restored: &RestoredArchive) -> String {
@@ -64,10 +68,29 @@ fn reach(restored: &RestoredArchive) -> String {
     )
 }
 
+/// Why the wanted time cannot be reached, if it is in a hole.
+pub(super) fn hole(restored: &RestoredArchive) -> Option<String> {
+    let Hole { missing, again } = restored.hole.as_ref()?;
+    let until = restored.until.rfc3339();
+    let why = match missing {
+        Some(number) => format!("the segment {number} of the generation {} is missing", restored.generation),
+        None => format!("the generation {} has ended", restored.generation),
+    };
+    let again = match again {
+        Some(again) => format!("the first time after the hole that can be reached is {}", again.rfc3339()),
+        None => "no later time can be reached".to_owned(),
+    };
+    Some(format!("the archive has a hole after {until}, because {why}: the data reach {until}, and {again}"))
+}
+
 fn restored_json(place: &ArchivePlace, restored: &RestoredArchive) -> Value {
-    let RestoredArchive { generation, until, complete_until, base, segments, bytes } = restored;
+    let RestoredArchive { generation, until, complete_until, base, segments, bytes, hole } = restored;
+    let hole = hole.as_ref().map(|hole| {
+        json!({ "from": until.rfc3339(), "until": hole.again.map(Timestamp::rfc3339), "missingSegment": hole.missing })
+    });
     json!({ "archive": place.to_string(), "generation": generation, "until": until.rfc3339(),
-        "completeUntil": complete_until.rfc3339(), "base": base.until, "segments": segments, "bytes": bytes })
+        "completeUntil": complete_until.rfc3339(), "base": base.until, "segments": segments, "bytes": bytes,
+        "hole": hole })
 }
 
 /// A generation as one JSON object.
@@ -75,19 +98,31 @@ pub(super) fn as_json(generation: &ListedGeneration) -> Value {
     let bases = generation.bases.iter().map(|base| {
         json!({ "startedAt": base.started_at, "until": base.until, "bytes": base.bytes, "version": base.version })
     });
-    let (from, until) = generation.reaches.unzip();
-    json!({ "generation": generation.name, "bases": bases.collect::<Vec<_>>(), "segments": generation.segments,
-        "from": from.map(Timestamp::rfc3339), "until": until.map(Timestamp::rfc3339) })
+    let stretches = generation.reaches.iter();
+    let stretches =
+        stretches.map(|(from, until)| json!({ "from": from.rfc3339(), "until": until.rfc3339() }));
+    let (first, last) = (generation.reaches.first(), generation.reaches.last());
+    json!({ "generation": generation.name, "storeId": generation.store_id, "bases": bases.collect::<Vec<_>>(),
+        "brokenBases": generation.broken_bases, "segments": generation.segments,
+        "from": first.map(|(from, _)| from.rfc3339()), "until": last.map(|(_, until)| until.rfc3339()),
+        "stretches": stretches.collect::<Vec<_>>() })
 }
 
 /// A generation as one line.
 pub(super) fn as_line(generation: &ListedGeneration) -> String {
-    let reaches = match generation.reaches {
-        None => "no time can be reached: it has no complete base".to_owned(),
-        Some((from, until)) => format!("reaches {} to {}", from.rfc3339(), until.rfc3339()),
+    let ListedGeneration { name, store_id, bases, broken_bases, segments, reaches } = generation;
+    let stretch =
+        |(from, until): &(Timestamp, Timestamp)| format!("{} to {}", from.rfc3339(), until.rfc3339());
+    let reaches = match reaches.as_slice() {
+        [] => "no time can be reached: it has no whole base".to_owned(),
+        stretches => format!("reaches {}", stretches.iter().map(stretch).collect::<Vec<_>>().join(", and ")),
     };
-    let ListedGeneration { name, bases, segments, .. } = generation;
-    format!("archive {name}  {reaches}, {} bases, {segments} segments", bases.len())
+    let broken = match broken_bases {
+        0 => String::new(),
+        some => format!(", {some} bases that cannot be used"),
+    };
+    let of = store_id.as_ref().map_or_else(String::new, |id| format!(", of the store {id}"));
+    format!("archive {name}  {reaches}, {} bases{broken}, {segments} segments{of}", bases.len())
 }
 
 fn mib(bytes: u64) -> u64 {

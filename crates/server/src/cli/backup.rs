@@ -2,13 +2,13 @@
 
 use std::num::NonZeroU32;
 
-use backup::archive::list_archive;
+use backup::archive::{Wanted, list_archive};
 use backup::{
     BackupError, BrokenBackup, KeepRules, Listing, Manifest, Move, OnReport, OtherStore, TakeOptions, Taken,
 };
 use clap::{Args, ValueEnum};
 use commands::CommandFailure;
-use domain::Timestamp;
+use domain::{StoreId, Timestamp};
 use serde_json::{Value, json};
 use service::Clock;
 use store::transfer::{CopyBegin, Restart};
@@ -56,7 +56,7 @@ A restore to PostgreSQL that was interrupted goes on when it is called again; un
 the schema. An archive is restored into a SQLite file, which `stagedoor migrate` can move.
 
 Exit codes: 0 restored or proved, 1 the backup is damaged or the place is not empty, 2 wrong use, 3 the database was
-not reached.";
+not reached, 4 the time of --at is in a hole of the archive: the data reach the time before it, which is printed.";
 
 /// The end of the help of `stagedoor migrate`.
 pub(super) const MIGRATE_HELP: &str = "\
@@ -139,6 +139,10 @@ pub struct RestoreOptions {
     /// one: with the last segment that has no later commit.
     #[arg(long, value_name = "TIME", value_parser = archive_time)]
     at: Option<ArchiveTime>,
+
+    /// Restores what the archive has of this store, if it has more than one.
+    #[arg(long, value_name = "ID", requires = "at")]
+    store_id: Option<String>,
 
     /// Proves the backup, or the archive with --at, and leaves nothing: restores it into a temporary folder,
     /// checks its pages, indexes, foreign keys and checksums, and starts this version's schema on it.
@@ -317,8 +321,9 @@ pub async fn run_restore(options: &RestoreOptions) -> Result<(), CommandFailure>
     let place = options.s3.place(&options.backup).map_err(CommandFailure::Usage)?;
     if let Some(at) = options.at {
         let archive = place.archive();
-        let done = match options.drill {
-            true => archive_restore::prove(&archive, at.limit(), options.s3.work(), options.json).await,
+        let wanted = Wanted { at: at.limit(), store: options.store_id.clone().map(StoreId::stored) };
+        let restored = match options.drill {
+            true => archive_restore::prove(&archive, &wanted, options.s3.work(), options.json).await,
             false => {
                 if options.store.database().map_err(CommandFailure::Usage)?.is_some() {
                     return Err(CommandFailure::Usage(
@@ -327,10 +332,11 @@ pub async fn run_restore(options: &RestoreOptions) -> Result<(), CommandFailure>
                             .to_owned(),
                     ));
                 }
-                archive_restore::run(&archive, at.limit(), &options.store.file(), options.json).await
+                archive_restore::run(&archive, &wanted, &options.store.file(), options.json).await
             }
         };
-        return done.map_err(failure);
+        let hole = archive_restore::hole(&restored.map_err(failure)?);
+        return hole.map_or(Ok(()), |hole| Err(CommandFailure::Partly(hole)));
     }
     if options.drill {
         return prove(&place, options).await;

@@ -221,17 +221,18 @@ pub const ALERTS: &[Alert] = &[
     Alert {
         name: "StagedoorArchiveBehind",
         severity: Severity::Page,
-        expr: "stagedoor_archive_lag_seconds > 60",
-        hold: "1m",
+        expr: "stagedoor_archive_lag_seconds > 30",
+        hold: "30s",
         summary: "The archive of {{ $labels.instance }} is {{ $value | humanizeDuration }} behind",
         effect: "None for callers. If the machine is lost now, what was acknowledged since is lost with it.",
         look: &[
-            "the log: `the archive is not reached` with the cause, once a minute",
+            "the log: `the archive is not reached` with the cause, once a minute, or why a new generation begins",
+            "the disk of the place: is it mounted, and the right one?",
             "`stagedoor_archive_spool_bytes`: the room that is left of `--archive-spool-mib`, beside the data file",
             "the place: `stagedoor backup --list --to PLACE`, the room on its disk, the access key",
             "`stagedoor_archive_generations_total`: a generation has begun, and its first base is being made",
         ],
-        mend: "Mend the place or the way to it. The spool is brought there by itself. If the spool becomes full before, a new generation begins with a new base when the place answers.",
+        mend: "Mend the place or the way to it, or put the right disk back: no restart is needed. The spool is brought there by itself. A folder that is lost for good is made again by hand, empty: a new generation begins there with a new base. If the spool becomes full before, a new generation begins with a new base when the place answers.",
     },
     Alert {
         name: "StagedoorArchiveBaseOld",

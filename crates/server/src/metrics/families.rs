@@ -146,8 +146,8 @@ families! {
     }
     "Archive" {
         Gauge ARCHIVE_LAG "stagedoor_archive_lag_seconds" []
-            "How old the newest commit may be that cannot be restored from the archive. 0 without `--archive`."
-            "above 60 s: the archive is not reached, or too slow"
+            "How old a commit may be that cannot be restored from the archive: as old as the store while nothing can. 0 without `--archive`."
+            "above 30 s: the archive is not reached, has lost something, or is too slow"
         Gauge ARCHIVE_SPOOL "stagedoor_archive_spool_bytes" []
             "Bytes of segments that wait for the archive."
             "half of `--archive-spool-mib`"
@@ -161,7 +161,7 @@ families! {
             "Generations that were begun since the start, each with a new base."
             "any but the first one"
         Gauge ARCHIVE_LAST_BASE "stagedoor_archive_last_base_timestamp_seconds" []
-            "When the last base was complete; 0 while there is none."
+            "When the last base was complete from which can be restored; 0 while there is none."
             "older than two times `--archive-base-hours`"
     }
     "Credentials" {

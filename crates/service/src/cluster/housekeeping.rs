@@ -76,6 +76,11 @@ impl Service {
         self.node_state().set_pending_join(Some(alone));
     }
 
+    /// When the store was made, by the clock of its engine.
+    pub async fn store_made_at(&self) -> Result<Timestamp, Error> {
+        self.read(async |tx: &mut Tx| Ok(tx.store_made_at().await?)).await
+    }
+
     /// Marks a new store as made by this command, `dev` or `serve`.
     pub async fn claim_store(&self, command: &'static str) -> Result<StoreClaim, Error> {
         self.write(async move |work: &mut Work<'_>| {

@@ -4,6 +4,7 @@ use domain::event::EventType;
 use domain::limits::{
     ACCESS_TOKEN_LIFETIME_MS, DAY_MS, ENDED_TOKENS_KEPT_MS, NODE_DEAD_AFTER_MS, SESSION_URLS_KEPT_MS,
 };
+use service::Job;
 use service::health::HealthStatus;
 use service::housekeeping::NodeStatus;
 
@@ -70,6 +71,27 @@ async fn a_node_whose_jobs_do_not_succeed_is_degraded() {
         assert!(late.contains(&"credential_watch") && !late.contains(&"sweep"), "{late:?}");
         let store = health.parts.iter().find(|part| part.name == "store").unwrap();
         assert_eq!((store.problem, store.last_success), (None, Some(service.clock().now())));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_archive_that_is_not_reached_shows_within_a_few_of_its_intervals() {
+    both(|world| async move {
+        let service = &world.service;
+        service.join(false).await.unwrap();
+        let problem = || {
+            let parts = service.health().parts;
+            parts.into_iter().find(|part| part.name == "archive").and_then(|part| part.problem)
+        };
+        service.record_job_run(Job::Archive, true);
+        for (after_ms, expected) in [(15_000, None), (6_000, Some("ARCHIVE_NOT_REACHED"))] {
+            world.advance_ms(after_ms);
+            service.record_job_run(Job::Archive, false);
+            assert_eq!(problem(), expected);
+        }
+        service.record_job_run(Job::Archive, true);
+        assert_eq!(problem(), None);
     })
     .await;
 }

@@ -28,6 +28,9 @@ pub(crate) enum Break {
         /// Its limit.
         most: u64,
     },
+    /// The archive no longer has what belongs to the generation.
+    #[error("{0}")]
+    Lost(String),
     /// A file cannot be read or written.
     #[error("the spool or the write-ahead log failed: {0}")]
     File(#[from] io::Error),
@@ -130,6 +133,16 @@ impl LogCopier {
         std::fs::remove_file(&segment.path)?;
         self.spool_bytes = self.spool_bytes.saturating_sub(segment.bytes);
         Ok(())
+    }
+
+    /// What the archiver noted; `None` if nothing.
+    pub fn note(&self) -> io::Result<Option<String>> {
+        self.spool.note()
+    }
+
+    /// Records what the archiver notes.
+    pub fn record_note(&self, note: &str) -> io::Result<()> {
+        self.spool.record_note(note, self.syncs)
     }
 
     /// Begins a generation with the first frame of the log.

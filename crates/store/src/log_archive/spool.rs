@@ -13,6 +13,8 @@ use super::segment::SegmentName;
 const FOLDER: &str = "archive-spool";
 /// How far the log was read.
 const PROGRESS_FILE: &str = "progress";
+/// What the archiver notes about its place.
+const NOTE_FILE: &str = "place";
 /// The end of the name of a file that is not complete.
 const PARTIAL: &str = ".partial";
 const PRIVATE_FOLDER: u32 = 0o700;
@@ -61,20 +63,38 @@ impl Spool {
 
     /// How far the log was read; `None` if that is not known.
     pub fn progress(&self) -> io::Result<Option<LogProgress>> {
-        match std::fs::read_to_string(self.0.join(PROGRESS_FILE)) {
-            Ok(text) => Ok(parse(&text)),
+        Ok(self.read(PROGRESS_FILE)?.as_deref().and_then(parse))
+    }
+
+    /// Records how far the log was read.
+    pub fn record(&self, progress: &LogProgress, syncs: bool) -> io::Result<()> {
+        self.replace(PROGRESS_FILE, &text_of(progress), syncs)
+    }
+
+    /// What the archiver noted; `None` if nothing.
+    pub fn note(&self) -> io::Result<Option<String>> {
+        self.read(NOTE_FILE)
+    }
+
+    /// Records what the archiver notes.
+    pub fn record_note(&self, note: &str, syncs: bool) -> io::Result<()> {
+        self.replace(NOTE_FILE, note, syncs)
+    }
+
+    fn read(&self, name: &str) -> io::Result<Option<String>> {
+        match std::fs::read_to_string(self.0.join(name)) {
+            Ok(text) => Ok(Some(text)),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    /// Records how far the log was read.
-    pub fn record(&self, progress: &LogProgress, syncs: bool) -> io::Result<()> {
-        let path = self.0.join(PROGRESS_FILE);
-        let partial = self.0.join(format!("{PROGRESS_FILE}{PARTIAL}"));
+    fn replace(&self, name: &str, text: &str, syncs: bool) -> io::Result<()> {
+        let path = self.0.join(name);
+        let partial = self.0.join(format!("{name}{PARTIAL}"));
         let mut file =
             OpenOptions::new().write(true).create(true).truncate(true).mode(PRIVATE_FILE).open(&partial)?;
-        file.write_all(text_of(progress).as_bytes())?;
+        file.write_all(text.as_bytes())?;
         if syncs {
             file.sync_data()?;
         }
@@ -199,7 +219,9 @@ mod tests {
         for wrong in ["", "g 1 1\n", "g 1 1 -", "g 1 x -\n", "g 1 1 2 3 4 5\n"] {
             assert_eq!(parse(wrong), None, "{wrong}");
         }
+        spool.record_note("a place", false).unwrap();
         spool.forget().unwrap();
         assert_eq!(spool.progress().unwrap(), None);
+        assert_eq!(spool.note().unwrap().as_deref(), Some("a place"));
     }
 }

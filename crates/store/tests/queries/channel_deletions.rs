@@ -53,6 +53,7 @@ async fn channels_are_found_by_id_name_login_and_bar() {
 async fn a_store_records_once_which_command_created_it() {
     in_seeded(async move |tx: &mut Tx| {
         assert_eq!(tx.store_made_by().await?, None);
+        assert!(tx.store_made_at().await? > at(0), "the first migration ran");
         // The store already has channels, so `serve` created it.
         tx.claim_store("dev").await?;
         assert_eq!(tx.store_made_by().await?.as_deref(), Some("serve"));

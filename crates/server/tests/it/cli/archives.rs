@@ -193,12 +193,72 @@ async fn the_folder_of_a_killed_service_is_restored_as_of_any_time() {
     json(&[&latest_of[..], &[text(&whole)]].concat()).await;
     assert_eq!(message_ids(&whole).await.len(), before.len(), "a stop leaves nothing in the spool");
 
-    // A service on a restored file begins a generation.
+    // A service on a restored file begins a generation. The time before its base is in a hole.
     std::fs::remove_dir_all(service.data()).expect("deleted");
     std::fs::rename(&whole, service.data()).expect("moved");
+    let hole = clock.now().rfc3339();
     let (child, _) = service.start().await;
     service.has_base(2).await;
     stop(child).await;
+    let part = ended(stagedoor(&["restore", text(&archive), "--at", &hole, "--drill", "--json"]), 4).await;
+    assert!(
+        part.stderr.contains("the first time after the hole that can be reached is 2"),
+        "{}",
+        part.stderr
+    );
+    let part: Value = serde_json::from_str(&part.stdout).expect("JSON");
+    assert_eq!((&part["ok"], &part["hole"]["from"]), (&Value::Bool(false), &part["until"]), "{part}");
+    let again = part["hole"]["until"].as_str().expect("a time");
+    let reached = json(&["restore", text(&archive), "--at", again, "--drill", "--json"]).await;
+    assert_eq!((&reached["ok"], &reached["hole"]), (&Value::Bool(true), &Value::Null));
+
+    // Another service is refused there: its data folder may be where a disk was.
+    let empty = service.folder.path().join("empty");
+    let other = ["serve", "--listen", "127.0.0.1:0", "--data", text(&empty), "--archive", text(&archive)];
+    let refused = ended(stagedoor(&other), 1).await;
+    assert!(refused.stderr.contains("holds the archive of another store"), "{}", refused.stderr);
+    assert_eq!(service.generations().await.len(), 2, "nothing was written there");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_folder_that_is_away_is_seen_and_goes_on_when_it_is_back() {
+    let service = Archived { folder: TempDir::new().expect("a folder") };
+    let (child, api) = service.start().await;
+    service.has_base(1).await;
+    let away = service.folder.path().join("away");
+    std::fs::rename(service.archive(), &away).expect("moved away");
+    let part = async || {
+        let health: Value =
+            serde_json::from_str(&api.send(Request::get("/health")).await.text()).expect("JSON");
+        let parts = health["content"]["parts"].as_array().expect("parts").clone();
+        parts.into_iter().find(|part| part["name"] == "archive").expect("the part")
+    };
+    patiently("the archive is not reached", async {
+        while part().await["problem"] != "ARCHIVE_NOT_REACHED" {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    })
+    .await;
+    assert!(!service.archive().exists(), "a folder is not made again");
+    let metrics = api.operator(Request::get("/metrics")).await.text().to_owned();
+    let figure = |name: &str| {
+        let line = metrics.lines().find(|line| line.starts_with(&format!("{name} "))).expect("a line");
+        line.rsplit(' ').next().and_then(|value| value.parse::<f64>().ok()).expect("a number")
+    };
+    assert!(
+        figure("stagedoor_archive_lag_seconds") > 15.0 && figure("stagedoor_archive_failures_total") > 2.0
+    );
+    std::fs::rename(&away, service.archive()).expect("moved back");
+    patiently("the archive is reached", async {
+        while !part().await["problem"].is_null() {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    })
+    .await;
+    stop(child).await;
+    let generations = service.generations().await;
+    let stretches = generations[0]["stretches"].as_array().map(Vec::len);
+    assert_eq!((generations.len(), stretches), (1, Some(1)), "no hole: {generations:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
