@@ -164,7 +164,7 @@ impl Node {
         }
         if settings.roles.web {
             // The thread ends by itself, and nothing waits for it.
-            std::thread::spawn(web::documents::prepare_search);
+            std::thread::spawn(web::documents::prepare);
         }
         let served = match (settings.roles.web, front.platform_address()) {
             (false, _) => Served::Health,

@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use domain::Refusal;
 use domain::refusal::Resource;
-use http::{HeaderName, HeaderValue, header};
+use http::{HeaderMap, HeaderName, HeaderValue, header};
 
 use crate::Web;
 use crate::brand::StaticFile;
@@ -32,16 +32,16 @@ pub(crate) fn paths() -> Router<Web> {
 
 async fn file(State(web): State<Web>, request: Request) -> Response {
     match web.files().at(request.uri().path()) {
-        Some(file) => answer(file, FOREVER),
+        Some(file) => answer(file, FOREVER, request.headers()),
         None => Failure::from(Refusal::NotFound(Resource::Path)).into_response(),
     }
 }
 
-async fn icon(State(web): State<Web>) -> Response {
-    answer(&web.files().icon, A_DAY)
+async fn icon(State(web): State<Web>, asked: HeaderMap) -> Response {
+    answer(&web.files().icon, A_DAY, &asked)
 }
 
-fn answer(file: &StaticFile, cached: &'static str) -> Response {
+fn answer(file: &StaticFile, cached: &'static str, asked: &HeaderMap) -> Response {
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static(file.content_type)),
         (header::CACHE_CONTROL, HeaderValue::from_static(cached)),
@@ -49,5 +49,7 @@ fn answer(file: &StaticFile, cached: &'static str) -> Response {
         (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY)),
         (HeaderName::from_static("cross-origin-resource-policy"), HeaderValue::from_static("same-origin")),
     ];
-    (headers, file.bytes.clone()).into_response()
+    let mut response = file.content.answer(asked);
+    response.headers_mut().extend(headers);
+    response
 }

@@ -9,7 +9,8 @@ use std::fmt;
 use axum::body::Bytes;
 use domain::color::{Accent, Color};
 use domain::https_url::HttpsUrl;
-use sha2::{Digest, Sha256};
+
+use crate::constant::{Constant, hash};
 
 /// The name of a service without a brand.
 pub const PRODUCT: &str = "Stagedoor";
@@ -17,8 +18,8 @@ pub const PRODUCT: &str = "Stagedoor";
 pub const LOGO_BYTES_MAX: usize = 256 * 1024;
 /// The folder of the files.
 pub(crate) const FILES: &str = "/assets/";
-/// Number of bytes of a hash that are used.
-const HASH_BYTES: usize = 8;
+/// Number of digits of a hash that are in a name.
+const HASH_DIGITS: usize = 16;
 
 /// The style sheet of all pages, without the brand's colours.
 pub(crate) const STYLE: &str =
@@ -129,14 +130,17 @@ pub(crate) struct StaticFile {
     /// The value of `Content-Type`.
     pub content_type: &'static str,
     /// Its content.
-    pub bytes: Bytes,
+    pub content: Constant,
 }
 
 impl StaticFile {
     fn new(stem: &str, extension: &str, content_type: &'static str, bytes: Bytes) -> Self {
-        let hash = Sha256::digest(&bytes);
-        let hash: String = hash.iter().take(HASH_BYTES).map(|byte| format!("{byte:02x}")).collect();
-        Self { href: format!("{FILES}{stem}-{hash}.{extension}"), content_type, bytes }
+        let hash = &hash(&bytes)[..HASH_DIGITS];
+        Self {
+            href: format!("{FILES}{stem}-{hash}.{extension}"),
+            content_type,
+            content: Constant::new(bytes),
+        }
     }
 }
 

@@ -7,6 +7,7 @@
 //! test sends.
 
 mod blocks;
+mod close_reasons;
 mod events;
 mod figures;
 mod frame;
@@ -23,12 +24,15 @@ mod reasons;
 mod reference;
 mod rows;
 mod samples;
+mod scope_rows;
 mod search;
+mod sections;
 mod serve;
 mod texts;
 
 use axum::Router;
 use axum::routing::get;
+use http::HeaderMap;
 
 use crate::Web;
 use json::{ASYNCAPI, OPENAPI, json};
@@ -50,16 +54,18 @@ pub fn page_addresses() -> Vec<String> {
     place::DocsPlace::all().map(place::DocsPlace::href).collect()
 }
 
-/// Builds what the search of the documentation needs, so that the first search does not wait for it.
-pub fn prepare_search() {
+/// Builds the index of the search and the documents for programs, so that no reader waits for them.
+pub fn prepare() {
     search::prepare();
+    std::sync::LazyLock::force(&OPENAPI);
+    std::sync::LazyLock::force(&ASYNCAPI);
 }
 
 /// The routes of the documents. The documents describe the router, so these routes are not on it.
 pub(crate) fn paths() -> Router<Web> {
     Router::new()
-        .route("/openapi.json", get(async || json(&OPENAPI)))
-        .route("/asyncapi.json", get(async || json(&ASYNCAPI)))
+        .route("/openapi.json", get(async |asked: HeaderMap| json(&OPENAPI, &asked)))
+        .route("/asyncapi.json", get(async |asked: HeaderMap| json(&ASYNCAPI, &asked)))
         .route("/docs", get(serve::show))
         .route("/docs/{page}", get(serve::show))
         .route("/docs/guides/{guide}", get(serve::show))

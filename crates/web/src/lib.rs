@@ -12,6 +12,7 @@ mod auth;
 mod brand;
 mod browser;
 mod caller;
+mod constant;
 mod context;
 mod contract;
 mod cookies;

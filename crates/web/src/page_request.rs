@@ -116,7 +116,12 @@ impl PageRequest {
     }
 
     /// The answer with a page. `policy` is its content security policy, `token` the browser's new token.
-    pub(crate) fn page(&self, html: String, policy: &str, token: Option<&BrowserToken>) -> Response {
+    pub(crate) fn page(
+        &self,
+        html: impl IntoResponse,
+        policy: &str,
+        token: Option<&BrowserToken>,
+    ) -> Response {
         let mut response = html.into_response();
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));

@@ -35,8 +35,8 @@ pub use moment::Moment;
 pub use next::local_page;
 pub use policy::{alone_policy, documentation_policy, site_policy};
 pub use problem::{PageProblem, SignInError};
-pub use scopes::ScopeLine;
-pub use shell::{Account, Area, FooterLink, LayoutTexts, NavigationLink, Shell};
+pub use scopes::{ScopeLine, scope_label, scope_sentence, scope_with_key};
+pub use shell::{ACCOUNT_MARK, Account, Area, FooterLink, LayoutTexts, NavigationLink, Shell};
 
 use name::is_own_image;
 use texts::Texts;
@@ -201,6 +201,14 @@ impl ErrorPage<'_> {
     fn title(&self) -> String {
         self.problem.title(self.shell.lang)
     }
+}
+
+/// Who is signed in, as it stands in the header of a page.
+#[derive(Debug, Template)]
+#[template(path = "pages/account.html")]
+pub struct AccountPart<'a> {
+    /// The layout.
+    pub shell: Shell<'a>,
 }
 
 /// The text of the error page about a problem.

@@ -1,9 +1,8 @@
 //! The words of the page about usage.
 
-use domain::Scope;
 use domain::quota::QuotaName;
 use domain::usage::UsageKind;
-use web::pages::Lang;
+use web::pages::{Lang, scope_label};
 
 pub(super) struct UsageTexts {
     pub title: &'static str,
@@ -56,32 +55,10 @@ pub(super) fn usage_texts(lang: Lang) -> &'static UsageTexts {
 /// What requests of a kind are.
 pub(super) const fn kind_name(kind: UsageKind, lang: Lang) -> &'static str {
     match kind {
-        UsageKind::Scope(scope) => lang.pick(scope.name(), scope_in_english(scope)),
+        UsageKind::Scope(scope) => scope_label(scope, lang),
         UsageKind::Client => lang.pick("권한이 필요 없는 클라이언트 호출", "Client calls without a scope"),
         UsageKind::User => lang.pick("권한이 필요 없는 유저 호출", "User calls without a scope"),
         UsageKind::Token => lang.pick("토큰 발급과 갱신", "Token calls"),
-    }
-}
-
-const fn scope_in_english(scope: Scope) -> &'static str {
-    match scope {
-        Scope::UserRead => "Read the user",
-        Scope::ManagerRead => "Read managers",
-        Scope::FollowerRead => "Read followers",
-        Scope::SubscriberRead => "Read subscribers",
-        Scope::StreamKeyRead => "Read the stream key",
-        Scope::LiveSettingRead => "Read the broadcast setting",
-        Scope::LiveSettingWrite => "Change the broadcast setting",
-        Scope::ChatRead => "Read chat",
-        Scope::ChatWrite => "Write chat",
-        Scope::NoticeWrite => "Write notices",
-        Scope::ChatSettingRead => "Read chat settings",
-        Scope::ChatSettingWrite => "Change chat settings",
-        Scope::DonationRead => "Read donations",
-        Scope::SubscriptionRead => "Read paid subscriptions",
-        Scope::RestrictionWrite => "Restrict people",
-        Scope::RestrictionRead => "Read restrictions",
-        Scope::Drops => "Drops (드롭스)",
     }
 }
 

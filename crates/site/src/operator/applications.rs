@@ -4,12 +4,12 @@ use domain::limits::AFFECTED_COUNTED_MAX;
 use domain::operator_key::OperatorRole;
 use domain::quota::QuotaShare;
 use domain::refusal::Resource;
-use domain::{ChannelId, ClientId, Refusal, Scope};
+use domain::{ChannelId, ClientId, Refusal};
 use service::application_life::{ApplicationDetails, ApplicationLife};
 use service::application_switch::ApplicationSearch;
 use service::leaked_credentials::Affected;
 use service::webhooks::WebhookDetails;
-use web::pages::{Flash, Lang};
+use web::pages::{Flash, Lang, scope_with_key};
 use web::{OperatorPerson, PageAnswer, PathId, PostedByOperator, Visitor, role};
 
 use super::application_secrets::{leak_acts, secrets_table};
@@ -190,7 +190,7 @@ async fn detail<R>(operator: &OperatorPerson<R>, id: &ClientId) -> Result<Detail
     let webhook = webhook_of(visitor, id).await?;
     let application = &life.application;
     let organization = application.organization.as_ref();
-    let scopes: Vec<_> = application.scopes.iter().map(Scope::name).collect();
+    let scopes: Vec<_> = application.scopes.iter().map(|scope| scope_with_key(scope, lang)).collect();
     let prose = |text: String| if text.is_empty() { Shown::Nothing } else { Shown::Prose(text) };
     let quota = match application.quota {
         QuotaShare::Unlimited => lang.pick("적용 안 함", "Off").to_owned(),

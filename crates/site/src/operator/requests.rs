@@ -4,9 +4,9 @@
 use domain::operator_key::OperatorRole;
 use domain::refusal::Resource;
 use domain::review::{Decision, ReviewKind, ReviewState};
-use domain::{Refusal, ReviewRequestId, Scope};
+use domain::{Refusal, ReviewRequestId};
 use service::review_requests::{ReviewDecision, ReviewRequest};
-use web::pages::{Flash, Lang};
+use web::pages::{Flash, Lang, scope_with_key};
 use web::{OperatorPerson, PageAnswer, PathId, PostedByOperator, Visitor, role};
 
 use super::detail::{Act, Detail};
@@ -176,7 +176,7 @@ fn facts(request: &ReviewRequest, visitor: &Visitor) -> Vec<(&'static str, Shown
     };
     let client_id = request.client_id.as_ref().map(ToString::to_string);
     let organization_id = request.organization_id.as_ref().map(ToString::to_string);
-    let scopes: Vec<_> = request.scopes.iter().map(Scope::name).collect();
+    let scopes: Vec<_> = request.scopes.iter().map(|scope| scope_with_key(scope, lang)).collect();
     let mut facts = vec![
         (lang.pick("요청", "Asks for"), Shown::Text(kind_name(request.kind, lang).to_owned())),
         (

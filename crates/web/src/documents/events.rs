@@ -28,7 +28,7 @@ use super::reference::{FieldTable, ProgramText};
 use super::rows::rows;
 use super::samples::pretty;
 use super::texts::{DocsTexts, texts};
-use crate::pages::{Lang, Shell, filters};
+use crate::pages::{Lang, Shell, filters, scope_label};
 use crate::router;
 
 static ASYNCAPI: LazyLock<Value> = LazyLock::new(asyncapi);
@@ -68,8 +68,8 @@ pub struct EventView {
     pub summary: &'static str,
     /// The operation that subscribes to it: id and path.
     pub subscribe: (&'static str, &'static str),
-    /// The scope.
-    pub scope: &'static str,
+    /// Key and name of the scope.
+    pub scope: (&'static str, &'static str),
     /// The fields.
     pub payload: FieldTable,
     /// A sample in the documented profile.
@@ -189,7 +189,7 @@ fn event_view(event: EventType, lang: Lang) -> EventView {
         name: event.name(),
         summary,
         subscribe: (subscribe, path),
-        scope: event.scope().name(),
+        scope: (event.scope().key(), scope_label(event.scope(), lang)),
         payload: message_table(event.name(), "payload", lang),
         observed: (observed != documented).then_some(observed),
         documented,

@@ -1,8 +1,12 @@
 //! The navigation beside every page of the documentation.
 
+use domain::event::EventType;
+
 use super::groups::group_of;
 use super::place::DocsPlace;
+use super::sections::sections;
 use super::texts::texts;
+use crate::contract::Operation;
 use crate::pages::Lang;
 use crate::router;
 
@@ -35,22 +39,28 @@ pub struct PlaceLink {
     pub about: &'static str,
     /// Whether this is the page.
     pub is_here: bool,
-    /// The operations of the page, if this is the page.
-    pub operations: Vec<OperationLink>,
+    /// The parts of the page, if this is the page.
+    pub parts: Vec<PartLink>,
 }
 
-/// A link to an operation of the page.
+/// A link to a part of the page.
 #[derive(Debug)]
-pub struct OperationLink {
+pub struct PartLink {
     /// The anchor.
-    pub id: &'static str,
-    /// The method.
+    pub id: String,
+    /// The method of an operation.
     pub method: &'static str,
-    /// What it does.
-    pub label: &'static str,
+    /// The heading.
+    pub label: String,
 }
 
 impl Navigation {
+    /// The parts of the page.
+    pub fn parts_here(&self) -> &[PartLink] {
+        let here = self.parts.iter().flat_map(|part| &part.links).find(|link| link.is_here);
+        here.map_or(&[], |link| &link.parts)
+    }
+
     /// The navigation of a page.
     pub fn of(here: Option<DocsPlace>, lang: Lang) -> Self {
         let t = texts(lang);
@@ -74,19 +84,38 @@ impl Navigation {
 
 fn link(place: DocsPlace, here: Option<DocsPlace>, lang: Lang) -> PlaceLink {
     let is_here = here.is_some_and(|here| here.href() == place.href());
-    let operations = match place {
-        DocsPlace::Group(group) if is_here => {
-            let operations = router::operations();
-            let own =
-                operations.iter().filter(|each| group_of(each).is_some_and(|own| own.slug == group.slug));
-            let link = |operation: &crate::contract::Operation| OperationLink {
-                id: operation.summary.id,
+    let parts = if is_here { parts(place, lang) } else { Vec::new() };
+    PlaceLink { href: place.href(), label: place.title(lang), about: place.about(lang), is_here, parts }
+}
+
+/// The parts of a page.
+fn parts(place: DocsPlace, lang: Lang) -> Vec<PartLink> {
+    let part = |id: &str, label: &str| PartLink { id: id.to_owned(), method: "", label: label.to_owned() };
+    let t = texts(lang);
+    match place {
+        DocsPlace::Overview => Vec::new(),
+        DocsPlace::Group(group) => {
+            let is_own = |each: &&Operation| group_of(each).is_some_and(|own| own.slug == group.slug);
+            let link = |operation: &Operation| PartLink {
                 method: operation.method,
-                label: lang.pick(operation.summary.korean, operation.summary.english),
+                ..part(operation.summary.id, lang.pick(operation.summary.korean, operation.summary.english))
             };
-            own.map(link).collect()
+            router::operations().iter().filter(is_own).map(link).collect()
         }
-        _ => Vec::new(),
-    };
-    PlaceLink { href: place.href(), label: place.title(lang), about: place.about(lang), is_here, operations }
+        DocsPlace::Events => {
+            let events = ["SYSTEM"].into_iter().chain(EventType::ALL.map(EventType::name));
+            std::iter::once(part("listening", t.listening))
+                .chain(events.map(|name| part(name, name)))
+                .collect()
+        }
+        DocsPlace::Webhook => vec![
+            part("drop_reward_claim", "drop_reward_claim"),
+            part("verifying", t.verifying),
+            part("attempts", t.attempts),
+        ],
+        DocsPlace::Guide(guide) => {
+            let sections = sections(guide.text(lang)).into_iter().filter(|section| !section.id.is_empty());
+            sections.map(|section| part(&section.id, &section.title)).collect()
+        }
+    }
 }

@@ -41,6 +41,15 @@ macro_rules! text {
 /// Every guide, in the order of the navigation.
 pub const GUIDES: &[Guide] = &[
     Guide {
+        slug: "applications",
+        title: ["애플리케이션과 리다이렉트 주소", "Applications and redirect addresses"],
+        about: [
+            "애플리케이션을 등록하고, 리다이렉트 주소와 시크릿을 정하는 방법입니다.",
+            "How to register an application, which redirect addresses it may have, and how to change its secret.",
+        ],
+        text: text!("applications"),
+    },
+    Guide {
         slug: "sign-in",
         title: ["로그인과 토큰", "Signing in and tokens"],
         about: [
@@ -50,6 +59,15 @@ pub const GUIDES: &[Guide] = &[
         text: text!("sign-in"),
     },
     Guide {
+        slug: "scopes",
+        title: ["권한(scope)", "Scopes"],
+        about: [
+            "모든 권한과, 권한마다 할 수 있는 호출입니다.",
+            "Every scope, with what it allows and the calls that need it.",
+        ],
+        text: text!("scopes"),
+    },
+    Guide {
         slug: "sessions",
         title: ["세션과 실시간 이벤트", "Sessions and realtime events"],
         about: [
@@ -57,6 +75,24 @@ pub const GUIDES: &[Guide] = &[
             "How to open a socket and subscribe, how many sessions there may be, and how to reconnect.",
         ],
         text: text!("sessions"),
+    },
+    Guide {
+        slug: "clients",
+        title: ["클라이언트 라이브러리", "Client libraries"],
+        about: [
+            "어떤 Socket.IO 클라이언트를 쓸 수 있고 무엇을 설정하는지, 실행해 볼 프로그램과 함께 알려 줍니다.",
+            "Which Socket.IO clients work, what to set, and programs to start with.",
+        ],
+        text: text!("clients"),
+    },
+    Guide {
+        slug: "close-reasons",
+        title: ["세션이 끝나는 이유", "Why sessions end"],
+        about: [
+            "세션이 끝나는 모든 이유와, 이유마다 할 일입니다.",
+            "Every reason why a session is closed, and what to do about it.",
+        ],
+        text: text!("close-reasons"),
     },
     Guide {
         slug: "chat",
@@ -77,6 +113,15 @@ pub const GUIDES: &[Guide] = &[
         text: text!("drops"),
     },
     Guide {
+        slug: "requests",
+        title: ["요청과 응답", "Requests and answers"],
+        about: [
+            "응답의 모양, 인증 헤더, 목록의 페이지, 날짜와 글자 수의 규칙입니다.",
+            "The form of answers, credentials, pages of lists, dates and lengths.",
+        ],
+        text: text!("requests"),
+    },
+    Guide {
         slug: "errors",
         title: ["오류", "Errors"],
         about: [
@@ -93,6 +138,15 @@ pub const GUIDES: &[Guide] = &[
             "How often you may call, how long things live, and how many there may be.",
         ],
         text: text!("limits"),
+    },
+    Guide {
+        slug: "testing",
+        title: ["샌드박스로 테스트", "Testing with the sandbox"],
+        about: [
+            "후원과 채팅을 일으키고, 시간을 옮기고, 연결을 끊어 보는 방법입니다.",
+            "How to cause donations and chat messages, move the time, and lose connections.",
+        ],
+        text: text!("testing"),
     },
     Guide {
         slug: "moving",

@@ -2,19 +2,19 @@
 
 use std::sync::LazyLock;
 
-use axum::body::Bytes;
 use axum::http::HeaderValue;
-use axum::response::{IntoResponse, Response};
-use http::header;
+use axum::response::Response;
+use http::{HeaderMap, header};
 use serde_json::Value;
 
+use crate::constant::Constant;
 use crate::{contract, router};
 
 /// How long a cache may keep a document: ten minutes, so that a new version is seen soon.
 pub(super) const CACHE: HeaderValue = HeaderValue::from_static("public, max-age=600");
 
-pub(super) static OPENAPI: LazyLock<Bytes> = LazyLock::new(|| text(&openapi()).into());
-pub(super) static ASYNCAPI: LazyLock<Bytes> = LazyLock::new(|| text(&asyncapi()).into());
+pub(super) static OPENAPI: LazyLock<Constant> = LazyLock::new(|| Constant::new(text(&openapi())));
+pub(super) static ASYNCAPI: LazyLock<Constant> = LazyLock::new(|| Constant::new(text(&asyncapi())));
 
 /// The OpenAPI document.
 pub fn openapi() -> Value {
@@ -35,7 +35,10 @@ pub fn text(document: &Value) -> String {
 }
 
 /// The answer with this document.
-pub(super) fn json(document: &Bytes) -> Response {
-    let content_type = HeaderValue::from_static("application/json");
-    ([(header::CONTENT_TYPE, content_type), (header::CACHE_CONTROL, CACHE)], document.clone()).into_response()
+pub(super) fn json(document: &Constant, asked: &HeaderMap) -> Response {
+    let mut response = document.answer(asked);
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(header::CACHE_CONTROL, CACHE);
+    response
 }

@@ -22,21 +22,27 @@ pub struct ReasonText {
     pub remedy: String,
 }
 
-static REASONS: LazyLock<[Vec<ReasonText>; 2]> = LazyLock::new(|| Lang::ALL.map(read));
+static REASONS: LazyLock<[Vec<ReasonText>; 2]> =
+    LazyLock::new(|| Lang::ALL.map(|lang| ReasonText::read(TEXT, lang)));
 
-fn read(lang: Lang) -> Vec<ReasonText> {
-    let block = |block: &'static str| {
-        let mut lines = block.trim().lines();
-        let (word, status) = lines.next()?.split_once(' ')?;
-        let texts: Vec<_> = lines.collect();
-        let (meaning, remedy) = match (&texts[..], lang) {
-            ([meaning, remedy, _, _], Lang::En) | ([_, _, meaning, remedy], Lang::Ko) => (meaning, remedy),
-            _ => return None,
+impl ReasonText {
+    /// The words of such blocks.
+    pub fn read(blocks: &'static str, lang: Lang) -> Vec<Self> {
+        let block = |block: &'static str| {
+            let mut lines = block.trim().lines();
+            let (word, status) = lines.next()?.split_once(' ')?;
+            let texts: Vec<_> = lines.collect();
+            let (meaning, remedy) = match (&texts[..], lang) {
+                ([meaning, remedy, _, _], Lang::En) | ([_, _, meaning, remedy], Lang::Ko) => {
+                    (meaning, remedy)
+                }
+                _ => return None,
+            };
+            let (meaning, remedy) = (fill(meaning, lang), fill(remedy, lang));
+            Some(Self { word, status: status.parse().ok()?, meaning, remedy })
         };
-        let (meaning, remedy) = (fill(meaning, lang), fill(remedy, lang));
-        Some(ReasonText { word, status: status.parse().ok()?, meaning, remedy })
-    };
-    TEXT.split("\n\n").filter_map(block).collect()
+        blocks.split("\n\n").filter_map(block).collect()
+    }
 }
 
 /// Every word.

@@ -19,7 +19,7 @@ use super::rows::{FieldRow, resolve, rows};
 use super::samples::{SampleCall, pretty, sample_of};
 use super::texts::{DocsTexts, texts};
 use crate::contract::{Operation, Security};
-use crate::pages::{Lang, Shell, filters};
+use crate::pages::{Lang, Shell, filters, scope_label};
 use crate::router;
 
 static OPENAPI: LazyLock<Value> = LazyLock::new(openapi);
@@ -79,8 +79,8 @@ pub struct OperationView {
     pub note: String,
     /// How the caller authenticates.
     pub proof: &'static str,
-    /// The scope, with what else it needs.
-    pub scope: Option<&'static str>,
+    /// Key and name of the scope.
+    pub scope: Option<(&'static str, &'static str)>,
     /// Whether the organization must be verified.
     pub is_for_verified: bool,
     /// The role that the operator key needs.
@@ -191,7 +191,7 @@ fn view(operation: &Operation, base_url: &str, lang: Lang) -> OperationView {
         summary: lang.pick(summary.korean, summary.english),
         note: marked(&fill(note(summary.id, lang), lang)),
         proof: t.proof(*security),
-        scope: scope.map(Scope::name),
+        scope: scope.map(|scope| (scope.key(), scope_label(scope, lang))),
         is_for_verified: *scope == Some(Scope::Drops),
         role: match security {
             Security::Operator(role) => Some(role.name()),

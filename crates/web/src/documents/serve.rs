@@ -3,7 +3,6 @@
 
 use askama::Template;
 use axum::body::Body;
-use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use domain::Refusal;
 use domain::refusal::Resource;
@@ -15,64 +14,80 @@ use super::events::{
 };
 use super::frame::Navigation;
 use super::guide::{GuidePage, guide_html};
-use super::overview::{OverviewPage, first_call};
+use super::overview::{OverviewPage, first_call, steps};
 use super::place::{DOCS, DocsPlace};
 use super::reference::{Callers, GroupPage, views};
 use super::search::{ASKED_CHARS_MAX, SearchPage, search};
 use super::texts::texts;
-use crate::Web;
+use crate::constant::is_known;
 use crate::envelope::Failure;
 use crate::page_request::PageRequest;
-use crate::pages::{Area, Lang, Shell, documentation_policy, language_href};
+use crate::pages::{Account, AccountPart, Area, Lang, Shell, documentation_policy, language_href};
+use crate::{Visitor, Web};
 
 /// How long a browser may keep a page: ten minutes. The language is that of a cookie, so no other cache may
 /// keep it.
 const CACHE: HeaderValue = HeaderValue::from_static("private, max-age=600");
 /// Maximum number of people, and of applications, to choose from.
 const CALLERS_MAX: i64 = 20;
-const VARY: HeaderValue = HeaderValue::from_static("accept-language, cookie");
+const VARY: HeaderValue = HeaderValue::from_static("accept-encoding, accept-language, cookie");
 
 /// `GET /docs` and every page below it, without credentials.
-pub(super) async fn show(State(web): State<Web>, request: Request) -> Response {
-    let (parts, _) = request.into_parts();
-    let request = PageRequest::of(&parts, &web);
+pub(super) async fn show(visitor: Visitor) -> Response {
+    let (web, request) = (visitor.web(), visitor.request());
     let asked = request.parameter("q").unwrap_or_default();
     if request.path() == DOCS && !asked.trim().is_empty() {
-        return found(&web, &request, asked.trim());
+        return found(&visitor, asked.trim());
     }
     let Some(place) = DocsPlace::at(request.path()) else {
         return Failure::from(Refusal::NotFound(Resource::Path)).into_response();
     };
-    let lang = request.lang();
     if web.config().sandbox && matches!(place, DocsPlace::Group(_)) {
         // A sandbox's people and applications change, so the page is made anew each time.
-        return match callers(&web).await {
+        return match callers(web).await {
             Ok(callers) => {
-                request.page(render(&web, &request, place, Some(callers)), &documentation_policy(), None)
+                let account = visitor.shell(Area::Documentation).account;
+                let html = render(web, request, place, Some(callers), account);
+                request.page(html, &documentation_policy(), None)
             }
             Err(error) => Failure::from(error).into_response(),
         };
     }
-    let page = web.docs().page(lang, request.path(), || render(&web, &request, place, None));
-    let mut response = request.page(page.html.clone(), &documentation_policy(), None);
-    let headers = response.headers_mut();
-    headers.insert(header::CACHE_CONTROL, CACHE);
-    headers.insert(header::VARY, VARY);
-    headers.insert(header::ETAG, page.etag.clone());
-    let known = parts.headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
-    let is_known = |list: &str| list.split(',').any(|etag| page.etag == etag.trim().trim_start_matches("W/"));
-    if known.into_iter().any(is_known) {
-        *response.status_mut() = StatusCode::NOT_MODIFIED;
-        *response.body_mut() = Body::empty();
-    }
+    kept(&visitor, place)
+}
+
+/// A page that browsers may keep.
+fn kept(visitor: &Visitor, place: DocsPlace) -> Response {
+    let (web, request) = (visitor.web(), visitor.request());
+    let account = || AccountPart { shell: visitor.shell(Area::Documentation) }.render().unwrap_or_default();
+    let page = web.docs().page(request.lang(), request.path(), || {
+        let signed_out = Shell { account: Account::SignedOut, ..visitor.shell(Area::Documentation) };
+        let signed_out = AccountPart { shell: signed_out }.render().unwrap_or_default();
+        [render(web, request, place, None, Account::LeftOut), signed_out]
+    });
+    let body = match visitor.is_signed_in() {
+        true => {
+            let (html, etag) = page.with_account(&account());
+            let mut response = match is_known(&request.headers, &etag) {
+                true => (StatusCode::NOT_MODIFIED, Body::empty()).into_response(),
+                false => html.into_response(),
+            };
+            response.headers_mut().insert(header::ETAG, etag);
+            response
+        }
+        false => page.signed_out.answer(&request.headers),
+    };
+    let mut response = request.page(body, &documentation_policy(), None);
+    response.headers_mut().insert(header::CACHE_CONTROL, CACHE);
+    response.headers_mut().insert(header::VARY, VARY);
     response
 }
 
 /// The page with what was found.
-fn found(web: &Web, request: &PageRequest, asked: &str) -> Response {
-    let lang = request.lang();
+fn found(visitor: &Visitor, asked: &str) -> Response {
+    let (request, lang) = (visitor.request(), visitor.lang());
     let asked: String = asked.chars().take(ASKED_CHARS_MAX).collect();
-    let shell = Shell { is_alone: false, area: Area::Documentation, ..request.shell(web) };
+    let shell = visitor.shell(Area::Documentation);
     let results = search(&asked, lang);
     let nav = Navigation { asked, ..Navigation::of(None, lang) };
     let page = SearchPage { shell, nav, t: texts(lang), results };
@@ -91,11 +106,18 @@ async fn callers(web: &Web) -> Result<Callers, service::Error> {
 }
 
 /// A page as HTML.
-fn render(web: &Web, request: &PageRequest, place: DocsPlace, callers: Option<Callers>) -> String {
+fn render(
+    web: &Web,
+    request: &PageRequest,
+    place: DocsPlace,
+    callers: Option<Callers>,
+    account: Account<'_>,
+) -> String {
     let (lang, base_url) = (request.lang(), web.config().base_url.as_str());
     let shell = Shell {
         language_href: Some(language_href(&place.href(), None, lang.other())),
         is_alone: false,
+        account,
         area: Area::Documentation,
         flash: None,
         ..request.shell(web)
@@ -103,7 +125,10 @@ fn render(web: &Web, request: &PageRequest, place: DocsPlace, callers: Option<Ca
     let (nav, t) = (Navigation::of(Some(place), lang), texts(lang));
     let about = place.about(lang);
     let page = match place {
-        DocsPlace::Overview => OverviewPage { shell, nav, t, base_url, first: first_call(base_url) }.render(),
+        DocsPlace::Overview => {
+            let (first, steps) = (first_call(base_url), steps(base_url, lang));
+            OverviewPage { shell, nav, t, base_url, first, steps }.render()
+        }
         DocsPlace::Group(group) => {
             let operations = views(group, base_url, lang);
             GroupPage { shell, nav, t, group, operations, callers }.render()

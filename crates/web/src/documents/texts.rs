@@ -15,6 +15,7 @@ pub struct DocsTexts {
     pub search: &'static str,
     pub search_label: &'static str,
     pub results: &'static str,
+    pub on_this_page: &'static str,
     pub no_results: &'static str,
     pub no_results_hint: &'static str,
 
@@ -23,6 +24,11 @@ pub struct DocsTexts {
     pub first_call: &'static str,
     pub first_call_lead: &'static str,
     pub sandbox_hint: &'static str,
+    pub quick_start: &'static str,
+    pub quick_start_about: &'static str,
+    pub register_link: &'static str,
+    /// Heading and text of each step.
+    pub steps: [[&'static str; 2]; 4],
     pub envelope: &'static str,
     pub envelope_lead: &'static str,
     pub programs: &'static str,
@@ -56,6 +62,10 @@ pub struct DocsTexts {
     pub reason: &'static str,
     pub meaning: &'static str,
     pub remedy: &'static str,
+    pub close_code: &'static str,
+    pub close_words: &'static str,
+    pub allows: &'static str,
+    pub calls: &'static str,
     pub request: &'static str,
     pub example_answer: &'static str,
     pub no_sample: &'static str,
@@ -101,8 +111,9 @@ const EN: DocsTexts = DocsTexts {
     search: "Search",
     search_label: "Search the documentation",
     results: "Results",
+    on_this_page: "On this page",
     no_results: "Nothing was found.",
-    no_results_hint: "Try a path, a field, or a reason such as token-expired.",
+    no_results_hint: "Try other words, a path, a field, or a reason such as token-expired.",
 
     lead: "With this API, bots, overlays and games receive chat, donations and subscriptions as they happen, \
            and act on a broadcast and its chat. Requests and answers are JSON over HTTPS.",
@@ -110,6 +121,26 @@ const EN: DocsTexts = DocsTexts {
     first_call: "Your first call",
     first_call_lead: "An access token says for whom you call. This call answers whose token it is.",
     sandbox_hint: "No token yet? The sandbox on your own computer prints some at its start: stagedoor dev.",
+    quick_start: "Quick start",
+    quick_start_about: "From nothing to a program that prints the chat of your channel.",
+    register_link: "Register an application",
+    steps: [
+        [
+            "Register",
+            "In the developer center, register an application with the redirect address \
+             `http://localhost:3000/callback`, and choose the scope `chat-read`. You get a client id and a secret.",
+        ],
+        [
+            "Sign in",
+            "Open this address in a browser, and allow access. The browser goes to your redirect address. Nothing has \
+             to answer there: copy `code` from the address bar.",
+        ],
+        ["Get tokens", "Exchange the code within {=code}. The answer has an access token."],
+        [
+            "Listen",
+            "Save the program as `bot.js` and start it. Write into the chat of your channel: the program prints it.",
+        ],
+    ],
     envelope: "What every answer looks like",
     envelope_lead: "A success has code 200 and its content. A refusal has the HTTP status as its code and a message. \
                     The header Stagedoor-Reason says why, in a word for programs.",
@@ -149,6 +180,10 @@ const EN: DocsTexts = DocsTexts {
     reason: "Reason",
     meaning: "Meaning",
     remedy: "What to do",
+    close_code: "Close code",
+    close_words: "why a session ends, close reason",
+    allows: "Allows",
+    calls: "Calls",
     request: "Request",
     example_answer: "Answer",
     try_it: "Try it",
@@ -196,8 +231,9 @@ const KO: DocsTexts = DocsTexts {
     search: "검색",
     search_label: "문서 검색",
     results: "검색 결과",
+    on_this_page: "이 페이지의 내용",
     no_results: "찾은 내용이 없습니다.",
-    no_results_hint: "경로나 필드, token-expired 같은 오류 이유로 찾아보세요.",
+    no_results_hint: "다른 말이나 경로, 필드, token-expired 같은 오류 이유로 찾아보세요.",
 
     lead: "봇과 오버레이, 게임이 채팅과 후원, 구독을 실시간으로 받고 방송과 채팅을 바꿀 수 있는 API입니다. 요청과 응답은 \
            HTTPS로 주고받는 JSON입니다.",
@@ -205,6 +241,23 @@ const KO: DocsTexts = DocsTexts {
     first_call: "첫 호출",
     first_call_lead: "Access Token은 누구를 대신해 호출하는지 나타냅니다. 이 호출은 누구의 토큰인지 알려 줍니다.",
     sandbox_hint: "아직 토큰이 없나요? 내 컴퓨터에서 샌드박스를 시작하면 토큰을 출력합니다. 명령은 stagedoor dev입니다.",
+    quick_start: "빠른 시작",
+    quick_start_about: "처음부터 내 채널의 채팅을 출력하는 프로그램까지 네 단계입니다.",
+    register_link: "애플리케이션 등록",
+    steps: [
+        [
+            "등록",
+            "개발자 센터에서 리다이렉트 주소가 `http://localhost:3000/callback`인 애플리케이션을 등록하고, 권한에서 \
+             채팅 메시지 조회(`chat-read`)를 고르세요. 클라이언트 ID와 시크릿이 나옵니다.",
+        ],
+        [
+            "로그인",
+            "이 주소를 브라우저로 열고 허용하세요. 브라우저가 리다이렉트 주소로 이동합니다. 그 주소에서 응답이 없어도 \
+             괜찮습니다. 주소 표시줄에서 `code`를 복사하세요.",
+        ],
+        ["토큰 받기", "{=code} 안에 코드를 교환하세요. 응답에 Access Token이 있습니다."],
+        ["받기", "프로그램을 `bot.js`로 저장하고 실행하세요. 내 채널에 채팅을 쓰면 프로그램이 출력합니다."],
+    ],
     envelope: "모든 응답의 모양",
     envelope_lead: "성공하면 code 200과 content가 옵니다. 거절되면 HTTP 상태와 같은 code와 message가 옵니다. \
                     Stagedoor-Reason 헤더가 이유를 프로그램이 읽을 수 있는 한 단어로 알려 줍니다.",
@@ -244,6 +297,10 @@ const KO: DocsTexts = DocsTexts {
     reason: "이유",
     meaning: "뜻",
     remedy: "할 일",
+    close_code: "종료 코드",
+    close_words: "세션이 끝나는 이유, 종료 이유",
+    allows: "할 수 있는 일",
+    calls: "호출",
     request: "요청",
     example_answer: "응답",
     try_it: "직접 호출해 보기",

@@ -139,6 +139,41 @@ pub fn scope_description(name: &str, lang: Lang) -> &'static str {
     }
 }
 
+/// What the scope allows an application, in a sentence.
+pub fn scope_sentence(scope: domain::Scope, lang: Lang) -> &'static str {
+    scope_description(scope.name(), lang)
+}
+
+/// The scope's name in the language of the page, with its key.
+pub fn scope_with_key(scope: domain::Scope, lang: Lang) -> String {
+    format!("{} ({})", scope_label(scope, lang), scope.key())
+}
+
+/// The scope's name in the language of the page.
+pub const fn scope_label(scope: domain::Scope, lang: Lang) -> &'static str {
+    use domain::Scope as S;
+    match (lang, scope) {
+        (Lang::Ko, _) => scope.name(),
+        (Lang::En, S::UserRead) => "Read the user",
+        (Lang::En, S::ManagerRead) => "Read managers",
+        (Lang::En, S::FollowerRead) => "Read followers",
+        (Lang::En, S::SubscriberRead) => "Read subscribers",
+        (Lang::En, S::StreamKeyRead) => "Read the stream key",
+        (Lang::En, S::LiveSettingRead) => "Read the broadcast setting",
+        (Lang::En, S::LiveSettingWrite) => "Change the broadcast setting",
+        (Lang::En, S::ChatRead) => "Read chat",
+        (Lang::En, S::ChatWrite) => "Write chat",
+        (Lang::En, S::NoticeWrite) => "Write notices",
+        (Lang::En, S::ChatSettingRead) => "Read chat settings",
+        (Lang::En, S::ChatSettingWrite) => "Change chat settings",
+        (Lang::En, S::DonationRead) => "Read donations",
+        (Lang::En, S::SubscriptionRead) => "Read paid subscriptions",
+        (Lang::En, S::RestrictionWrite) => "Restrict people",
+        (Lang::En, S::RestrictionRead) => "Read restrictions",
+        (Lang::En, S::Drops) => "Drops (드롭스)",
+    }
+}
+
 /// Whether the scope allows an application to change something or to speak for the person. An unknown name
 /// counts as such, because too many warnings are safer than too few.
 pub fn scope_acts(name: &str) -> bool {

@@ -30,6 +30,8 @@ pub struct Shell<'a> {
 pub enum Account<'a> {
     /// The page is the same for all readers.
     Unknown,
+    /// The page is kept for all readers, and who is signed in is put in at [`ACCOUNT_MARK`].
+    LeftOut,
     /// No person is signed in.
     SignedOut,
     /// A person.
@@ -42,6 +44,9 @@ pub enum Account<'a> {
         is_operator: bool,
     },
 }
+
+/// Where who is signed in is put in.
+pub const ACCOUNT_MARK: &str = "<!-- account -->";
 
 /// A place in the navigation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -152,8 +157,18 @@ impl<'a> Shell<'a> {
     pub fn person(&self) -> Option<(&'a str, &'a str)> {
         match self.account {
             Account::Person { name, sign_out, .. } => Some((name, sign_out)),
-            Account::SignedOut | Account::Unknown => None,
+            Account::SignedOut | Account::LeftOut | Account::Unknown => None,
         }
+    }
+
+    /// Whether who is signed in is put in later.
+    pub fn is_person_left_out(&self) -> bool {
+        self.account == Account::LeftOut
+    }
+
+    /// What stands for who is signed in until then.
+    pub const fn account_mark(&self) -> &'static str {
+        ACCOUNT_MARK
     }
 
     /// Whether the header has the link to the sign-in.

@@ -2,12 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use domain::Word;
 use domain::event::EventType;
+use domain::{Scope, Word};
+use socketio::CloseReason;
 use testkit::{Request, Response, Setup, World, both};
 use web::documents::page_addresses;
 
-use super::assert_guarded;
+use super::{assert_guarded, signed_in};
+use crate::fixture::Fixture;
+
+/// What a page of the documentation depends on.
+const VARY: &str = "accept-encoding, accept-language, cookie";
 
 /// Addresses with text of all pages in a language.
 async fn pages(world: &World, language: &str) -> BTreeMap<String, String> {
@@ -89,6 +94,16 @@ async fn every_operation_is_in_exactly_one_group_and_every_event_and_reason_is_e
                 let row = format!("<tr id=\"{}\">", word.name());
                 assert_eq!(pages["/docs/guides/errors"].matches(&row).count(), 1, "{row}");
             }
+            for reason in CloseReason::ALL {
+                let row = format!("<tr id=\"{reason}\">");
+                assert_eq!(pages["/docs/guides/close-reasons"].matches(&row).count(), 1, "{row}");
+            }
+            for scope in Scope::ALL {
+                let row = format!("<tr id=\"{}\">", scope.key());
+                let (_, rest) = pages["/docs/guides/scopes"].split_once(&row).expect("a row");
+                let row = rest.split("</tr>").next().expect("a row");
+                assert!(row.contains(scope.name()) && row.contains("<li><a href=\"/docs/"), "{row}");
+            }
         }
     })
     .await;
@@ -109,7 +124,7 @@ async fn every_link_leads_to_a_place_that_exists() {
             }
         }
         // These pages are for people who are signed in.
-        let personal = ["/account/apps", "/developers", "/studio"];
+        let personal = ["/account/apps", "/developers", "/developers/register", "/studio"];
         let is_public = |link: &&String| !link.contains('?') && !personal.contains(&link.as_str());
         for link in links.iter().filter(is_public) {
             assert!(link.starts_with('/') && !link.starts_with("//"), "{link}");
@@ -158,7 +173,7 @@ async fn a_page_is_kept_by_a_browser_until_it_changes() {
         };
         let page = ask("/docs/chat", "ko", "\"other\"").await;
         let etag = page.header("etag").expect("an ETag").to_owned();
-        assert_eq!((page.status, page.header("vary")), (200, Some("accept-language, cookie")));
+        assert_eq!((page.status, page.header("vary")), (200, Some(VARY)));
         assert_eq!(page.header("cache-control"), Some("private, max-age=600"));
         assert!(
             page.header("content-security-policy")
@@ -220,6 +235,84 @@ async fn a_search_finds_operations_fields_reasons_and_guides_and_shows_no_foreig
         for odd in ["/docs?q=%ff%fe", "/docs?q=a&q=b", "/docs?q", "/docs?q=%00"] {
             assert_eq!(world.send(Request::get(odd)).await.status, 200, "{odd}");
         }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_says_who_is_signed_in_and_is_kept_for_that_person_only() {
+    both(Setup::default(), |world| async move {
+        let Fixture { streamer: person, .. } = Fixture::set_up(&world).await;
+        let mut browser = signed_in(&world, &person).await;
+        for address in ["/docs", "/docs/chat", "/docs/guides/errors", "/docs?q=token"] {
+            let own = browser.open(address).await.response;
+            assert!(own.text().contains("action=\"/sign-out\"") && !own.text().contains("href=\"/sign-in\""));
+            assert!(own.text().contains(&person.name), "{address}");
+            let other = world.send(Request::get(address).header("Accept-Language", "ko")).await;
+            assert!(
+                other.text().contains("href=\"/sign-in\"") && !other.text().contains("csrf"),
+                "{address}"
+            );
+            assert_ne!(own.header("etag").unwrap_or("own"), other.header("etag").unwrap_or("other"));
+        }
+        let etag = browser.open("/docs/chat").await.response.header("etag").expect("an ETag").to_owned();
+        let cookie = format!("stagedoor_browser={}", browser.cookie("stagedoor_browser").expect("a cookie"));
+        let ask = async |cookie: &str| {
+            let request =
+                Request::get("/docs/chat").header("Accept-Language", "ko").header("If-None-Match", &etag);
+            world.send(request.header("Cookie", cookie)).await.status
+        };
+        assert_eq!((ask(&cookie).await, ask("other=1").await), (304, 200));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn documents_and_files_are_compressed_and_what_has_a_proof_or_an_input_is_not() {
+    both(Setup::default(), |world| async move {
+        let ask = async |path: &str, coding: &str, etag: &str| -> Response {
+            let request =
+                Request::get(path).header("Accept-Encoding", coding).header("Accept-Language", "en");
+            world.send(request.header("If-None-Match", etag)).await
+        };
+        let html = world.send(Request::get("/docs")).await.text().to_owned();
+        let files = between(&html, "\"/assets/", "\"").map(|name| format!("/assets/{name}"));
+        let files = files.filter(|file| file.ends_with(".css") || file.ends_with(".js"));
+        let documents = ["/openapi.json", "/asyncapi.json", "/docs", "/docs/platform-applications"];
+        let paths: Vec<String> = documents.map(str::to_owned).into_iter().chain(files).collect();
+        assert!(paths.len() >= 7, "{paths:?}");
+        for path in paths {
+            let plain = ask(&path, "identity", "").await;
+            let small = ask(&path, "br, gzip;q=0.5", "").await;
+            assert_eq!(
+                (plain.header("content-encoding"), small.header("content-encoding")),
+                (None, Some("gzip"))
+            );
+            assert!(
+                small.body.len() * 2 < plain.body.len(),
+                "{path}: {} {}",
+                small.body.len(),
+                plain.body.len()
+            );
+            for answer in [&plain, &small] {
+                assert!(answer.header("vary").is_some_and(|vary| vary.contains("accept-encoding")), "{path}");
+                assert_eq!(answer.header("content-type"), plain.header("content-type"));
+            }
+            let etag = small.header("etag").expect("an ETag");
+            assert_ne!(Some(etag), plain.header("etag"), "{path}");
+            let again = ask(&path, "gzip", etag).await;
+            assert_eq!((again.status, again.body.len()), (304, 0), "{path}");
+            assert_eq!(ask(&path, "identity", etag).await.status, 200, "{path}");
+            assert_eq!(ask(&path, "gzip;q=0", "").await.header("content-encoding"), None, "{path}");
+        }
+        for path in ["/", "/sign-in", "/docs?q=token", "/open/v1/users/me", "/health/live"] {
+            assert_eq!(ask(path, "gzip", "").await.header("content-encoding"), None, "{path}");
+        }
+        let Fixture { streamer: person, .. } = Fixture::set_up(&world).await;
+        let browser = signed_in(&world, &person).await;
+        let cookie = format!("stagedoor_browser={}", browser.cookie("stagedoor_browser").expect("a cookie"));
+        let own = Request::get("/docs/chat").header("Accept-Encoding", "gzip").header("Cookie", &cookie);
+        assert_eq!(world.send(own).await.header("content-encoding"), None, "it has a proof");
     })
     .await;
 }

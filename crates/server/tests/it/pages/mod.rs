@@ -15,6 +15,7 @@ mod developer_webhooks;
 mod developers;
 mod docs;
 mod docs_samples;
+mod docs_search;
 mod docs_try;
 mod landing;
 mod operator;

@@ -25,6 +25,11 @@ document.addEventListener('change', ({ target }) => {
 });
 recall();
 
+// A long navigation begins at the page that is open.
+const navigation = document.querySelector('.docs-nav');
+const current = navigation.querySelector('[aria-current]');
+if (current) navigation.scrollTop = current.offsetTop - navigation.clientHeight / 3;
+
 // Shows results of the search while it is typed.
 const field = document.getElementById('docs-q');
 const page = document.getElementById('docs-page');
