@@ -171,7 +171,8 @@ fn of_operations(lang: Lang) -> Vec<Entry> {
                 (LIST, own.reasons.iter().map(|reason| reason.word).collect::<Vec<_>>().join(" ")),
             ];
             let short = own.path.trim_start_matches("/open/v1/");
-            let entry = Entry::new(found, &[own.id, own.path, short, own.summary], texts);
+            let request = format!("{} {}", own.method, own.path);
+            let entry = Entry::new(found, &[own.id, own.path, short, &request, own.summary], texts);
             entries.push(Entry { worth: if group.is_platform() { PLATFORM_WORTH } else { 1.0 }, ..entry });
         }
     }
