@@ -31,7 +31,7 @@ pub fn is_also(html: &str) -> bool {
 /// The sections of a Markdown text.
 pub fn sections(markdown: &str) -> Vec<Section> {
     let mut sections = vec![Section::default()];
-    let (mut in_heading, mut in_program) = (false, false);
+    let (mut in_heading, mut in_program, mut in_head) = (false, false, false);
     for event in Parser::new_ext(markdown, OPTIONS) {
         if let Event::Start(Tag::Heading { level: HeadingLevel::H2, id, .. }) = &event {
             let id = id.as_deref().unwrap_or_default().to_owned();
@@ -43,17 +43,25 @@ pub fn sections(markdown: &str) -> Vec<Section> {
             Event::End(TagEnd::Heading(_)) => in_heading = false,
             Event::Start(Tag::CodeBlock(_)) => in_program = true,
             Event::End(TagEnd::CodeBlock) => in_program = false,
+            Event::Start(Tag::TableHead) => in_head = true,
+            Event::End(TagEnd::TableHead) => in_head = false,
+            // The headings of a table are no sentence: they are only words to be found by.
+            Event::End(TagEnd::TableCell) if in_head => section.also.push(' '),
+            Event::End(TagEnd::TableCell) => section.text.push_str(" · "),
+            Event::End(TagEnd::TableRow) => {
+                section.text.truncate(section.text.trim_end_matches(" · ").len());
+                section.text.push_str(". ");
+            }
             Event::Text(text) | Event::Code(text) => {
-                let place = match (in_heading, in_program) {
-                    (true, _) => &mut section.title,
-                    (_, true) => &mut section.programs,
+                let place = match (in_heading, in_program, in_head) {
+                    (true, ..) => &mut section.title,
+                    (_, true, _) => &mut section.programs,
+                    (.., true) => &mut section.also,
                     _ => &mut section.text,
                 };
                 place.push_str(&text);
             }
-            Event::SoftBreak | Event::End(TagEnd::Paragraph | TagEnd::Item | TagEnd::TableCell) => {
-                section.text.push(' ');
-            }
+            Event::SoftBreak | Event::End(TagEnd::Paragraph | TagEnd::Item) => section.text.push(' '),
             Event::Html(html) if is_also(&html) => {
                 let words = html.trim().trim_start_matches(ALSO).trim_end_matches("-->");
                 section.also.push_str(words);
@@ -75,7 +83,7 @@ mod tests {
         let sections = sections(text);
         let [begin, one] = &sections[..] else { panic!("{sections:?}") };
         assert_eq!((begin.id.as_str(), begin.text.trim()), ("", "Begin x."));
-        assert_eq!((one.id.as_str(), one.title.as_str(), one.also.trim()), ("one", "One two", "three"));
-        assert_eq!((one.text.trim(), one.programs.trim()), ("four five a b c d", "six"));
+        assert_eq!((one.id.as_str(), one.title.as_str(), one.also.trim()), ("one", "One two", "three a b"));
+        assert_eq!((one.text.trim(), one.programs.trim()), ("four five c · d.", "six"));
     }
 }
