@@ -30,11 +30,11 @@ pub struct OverviewPage<'a> {
     /// The first call.
     pub first: Option<SampleView>,
     /// The steps of the quick start.
-    pub steps: Vec<Step>,
+    pub steps: Vec<QuickStep>,
 }
 
 /// A step of the quick start.
-pub struct Step {
+pub struct QuickStep {
     /// Its heading.
     pub heading: &'static str,
     /// What to do, as HTML.
@@ -44,7 +44,7 @@ pub struct Step {
 }
 
 /// The steps of the quick start, to a program that the tests of the clients run.
-pub fn steps(base_url: &str, lang: Lang) -> Vec<Step> {
+pub fn steps(base_url: &str, lang: Lang) -> Vec<QuickStep> {
     let sign_in =
         format!("{base_url}/account-interlock?clientId=CLIENT_ID&redirectUri={REDIRECT}&state=STATE");
     let tokens = format!(
@@ -62,7 +62,7 @@ pub fn steps(base_url: &str, lang: Lang) -> Vec<Step> {
     ];
     let step = |([heading, text], programs): ([&'static str; 2], _)| {
         let text = marked(&fill(text, lang));
-        Step { heading, text, programs }
+        QuickStep { heading, text, programs }
     };
     texts(lang).steps.into_iter().zip(programs).map(step).collect()
 }

@@ -7,7 +7,7 @@ const ALSO: &str = "<!-- also:";
 
 /// A section, from one heading to the next. The first one begins before any heading.
 #[derive(Clone, Debug, Default)]
-pub struct Section {
+pub struct GuideSection {
     /// The anchor; empty for the beginning.
     pub id: String,
     /// The heading; empty for the beginning.
@@ -29,13 +29,13 @@ pub fn is_also(html: &str) -> bool {
 }
 
 /// The sections of a Markdown text.
-pub fn sections(markdown: &str) -> Vec<Section> {
-    let mut sections = vec![Section::default()];
+pub fn sections(markdown: &str) -> Vec<GuideSection> {
+    let mut sections = vec![GuideSection::default()];
     let (mut in_heading, mut in_program, mut in_head) = (false, false, false);
     for event in Parser::new_ext(markdown, OPTIONS) {
         if let Event::Start(Tag::Heading { level: HeadingLevel::H2, id, .. }) = &event {
             let id = id.as_deref().unwrap_or_default().to_owned();
-            sections.push(Section { id, ..Section::default() });
+            sections.push(GuideSection { id, ..GuideSection::default() });
             in_heading = true;
         }
         let Some(section) = sections.last_mut() else { break };

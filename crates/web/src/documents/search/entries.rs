@@ -15,7 +15,7 @@ use crate::documents::place::{DOCS, DocsPlace};
 use crate::documents::reasons::{ReasonText, reasons};
 use crate::documents::reference::{OperationView, views};
 use crate::documents::scope_rows::{ScopeRow, scope_rows};
-use crate::documents::sections::{Section, sections};
+use crate::documents::sections::{GuideSection, sections};
 use crate::documents::texts::{DocsTexts, texts};
 use crate::pages::Lang;
 
@@ -116,7 +116,7 @@ fn of_pages(lang: Lang) -> impl Iterator<Item = Entry> {
 fn of_guide(guide: &'static Guide, lang: Lang) -> Vec<Entry> {
     let [korean, english] = Lang::ALL.map(|lang| sections(&filled(guide, "", lang)));
     let href = DocsPlace::Guide(guide).href();
-    let entry = |(korean, english): (&Section, &Section)| {
+    let entry = |(korean, english): (&GuideSection, &GuideSection)| {
         let own = if lang == Lang::Ko { korean } else { english };
         let is_begin = own.id.is_empty();
         let title = if is_begin { guide.title(lang) } else { &own.title };
