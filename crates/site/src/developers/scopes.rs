@@ -7,7 +7,7 @@ use domain::{Refusal, ReviewRequestId, Scope, ScopeSet, refusal::Resource};
 use service::owned_applications::DeveloperApplication;
 use service::registration::ScopeChoice;
 use service::review_requests::ReviewRequest;
-use web::pages::{Area, FieldErrors, Flash, Lang, Moment, ScopeLine, Shell, filters};
+use web::pages::{Area, FieldErrors, Flash, Lang, Moment, ScopeLine, Shell, filters, scope_with_key};
 use web::{FormFields, FormTarget, PageAnswer, PathId, PathIds, Person, PostedBy, Visitor};
 
 use super::access::living_application;
@@ -119,7 +119,10 @@ pub(super) fn request_line(request: &ReviewRequest, visitor: &Visitor, withdraw:
     let what = match request.kind {
         ReviewKind::Organization => lang.pick("조직 인증", "Verification").to_owned(),
         ReviewKind::Drops => lang.pick("드롭스", "Drops (드롭스)").to_owned(),
-        ReviewKind::Scopes => request.scopes.iter().map(Scope::name).collect::<Vec<_>>().join(", "),
+        ReviewKind::Scopes => {
+            let scopes = request.scopes.iter().map(|scope| scope_with_key(scope, lang));
+            scopes.collect::<Vec<_>>().join(", ")
+        }
     };
     RequestLine {
         what,
