@@ -1,5 +1,7 @@
 //! Questions of readers, and where the documentation answers: the answer has to be among the first results.
 
+use std::time::Duration;
+
 use testkit::{Request, Setup, World, both};
 
 /// Blocks: the addresses that answer, then the searches that have to find one of them in both languages.
@@ -22,6 +24,8 @@ async fn the_first_results_answer_the_questions_of_readers() {
     both(Setup::default(), |world| async move {
         let (mut wrong, mut asked) = (Vec::new(), 0);
         for block in QUESTIONS.split("\n\n").map(str::trim) {
+            // A reader who searches has a quota.
+            world.advance(Duration::from_mins(1));
             let (answers, questions) = block.split_once('\n').expect("addresses and searches");
             let answers: Vec<&str> = answers.split(' ').collect();
             for question in questions.lines() {
