@@ -1,6 +1,6 @@
 //! The accept loop. It bounds connections, the time until a request's head has arrived, and the head's size.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,9 +11,10 @@ use domain::client_address::AddressBlock;
 use domain::reason::{REASON_HEADER, Word};
 use gateway::{Gateway, Hold, Socket};
 use http::header::{
-    ACCEPT_LANGUAGE, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, DATE, STRICT_TRANSPORT_SECURITY,
+    ACCEPT_LANGUAGE, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, DATE, HOST, STRICT_TRANSPORT_SECURITY,
+    X_CONTENT_TYPE_OPTIONS,
 };
-use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Version};
 use hyper::body::{Body as _, Bytes, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -32,7 +33,7 @@ use crate::connections::{Connection, Connections, Place};
 use crate::hosts::{HostFilter, named_host};
 use crate::inbound::Inbound;
 use crate::malformed::{self, HEAD_BYTES_MAX};
-use crate::proxies::Proxies;
+use crate::proxies::{Peer, Proxies};
 use crate::tls::{Opened, Terminator};
 use crate::unix_socket::BoundListener;
 
@@ -57,6 +58,8 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 const TRACE_PARENT_BYTES_MAX: usize = 128;
 /// Browsers use HTTPS for half a year after an answer over HTTPS.
 const HTTPS_ONLY: HeaderValue = HeaderValue::from_static("max-age=15552000");
+/// Browsers believe the media type of an answer.
+const NO_SNIFFING: HeaderValue = HeaderValue::from_static("nosniff");
 const REASON: HeaderName = HeaderName::from_static(REASON_HEADER);
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -206,11 +209,11 @@ async fn connection(
         named = edges.proxies.peer(&mut stream, peer.ip()) => named,
         () = place.connection.evicted() => return,
     };
-    let Ok(client) = named else { return };
+    let Ok(named) = named else { return };
     // A client that a proxy names counts by its own block, unless the client is another trusted proxy.
-    let shared = client == peer.ip() || edges.proxies.trusts(client);
-    let place = if shared { place } else { place.moved_to(AddressBlock::from(client)) };
-    let (open, peer) = (&place.connection, client);
+    let shared = named.address == peer.ip() || edges.proxies.trusts(named.address);
+    let place = if shared { place } else { place.moved_to(AddressBlock::from(named.address)) };
+    let (open, peer) = (&place.connection, named);
     let opened = tokio::select! {
         opened = open_stream(edges.tls.as_ref(), stream) => opened,
         () = open.evicted() => return,
@@ -310,7 +313,7 @@ type Answering = Pin<Box<dyn Future<Output = Result<Response<Body>, Cut>> + Send
 /// The state shared by the requests of one connection.
 struct Exchange {
     edges: Edges,
-    peer: IpAddr,
+    peer: Peer,
     /// Whether the client speaks TLS to this listener.
     is_secure: bool,
     hold: Hold,
@@ -389,6 +392,7 @@ impl Exchange {
         };
         let mut response = handled.instrument(span).await?;
         response.headers_mut().insert(X_REQUEST_ID, id.header());
+        response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, NO_SNIFFING);
         if edges.is_https() {
             response.headers_mut().insert(STRICT_TRANSPORT_SECURITY, HTTPS_ONLY);
         }
@@ -404,6 +408,9 @@ impl Exchange {
         B: hyper::body::Body<Data = Bytes, Error = hyper::Error> + Send + 'static,
     {
         let Edges { gateway, sandbox, web, hosts, language, .. } = edges;
+        if !has_one_host(request.version(), request.headers()) {
+            return malformed_host(request.headers(), *language);
+        }
         if !hosts.admits(request.uri(), request.headers()) {
             return foreign_host(request.headers(), *language);
         }
@@ -439,20 +446,52 @@ fn trace_parent(headers: &HeaderMap) -> Option<&str> {
     (header.len() <= TRACE_PARENT_BYTES_MAX).then_some(header)
 }
 
+/// Whether a request names its host once (RFC 9112, section 3.2). HTTP/1.0 may leave it out. Of two hosts,
+/// a proxy and this node might believe different ones.
+fn has_one_host(version: Version, headers: &HeaderMap) -> bool {
+    match headers.get_all(HOST).iter().count() {
+        0 => version < Version::HTTP_11,
+        hosts => hosts == 1,
+    }
+}
+
+/// The answer to a request with no host, or with several.
+fn malformed_host(headers: &HeaderMap, default: Language) -> Response<Body> {
+    let mut response = refusal(headers, default, StatusCode::BAD_REQUEST, Word::HttpMalformed, |language| {
+        language.pick(
+            "잘못된 값을 입력했습니다. Host: 요청에는 Host 헤더가 하나만 있어야 합니다.",
+            "A wrong value was entered. Host: a request must have one Host header.",
+        )
+    });
+    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    response
+}
+
 /// The answer to a request for a foreign host.
 fn foreign_host(headers: &HeaderMap, default: Language) -> Response<Body> {
+    refusal(headers, default, StatusCode::FORBIDDEN, Word::HostNotAllowed, |language| {
+        language.pick(
+            "Host: 샌드박스는 루프백 이름과 --allow-host로 지정한 이름에만 응답합니다.",
+            "Host: the sandbox answers only loopback names and those given by --allow-host.",
+        )
+    })
+}
+
+fn refusal(
+    headers: &HeaderMap,
+    default: Language,
+    status: StatusCode,
+    reason: Word,
+    message: impl FnOnce(Language) -> &'static str,
+) -> Response<Body> {
     let accepted = headers.get(ACCEPT_LANGUAGE).and_then(|accepted| accepted.to_str().ok());
-    let language = accepted.and_then(Language::preferred).unwrap_or(default);
-    let message = language.pick(
-        "Host: 샌드박스는 루프백 이름과 --allow-host로 지정한 이름에만 응답합니다.",
-        "Host: the sandbox answers only loopback names and those given by --allow-host.",
-    );
-    let body = serde_json::json!({ "code": 403, "message": message }).to_string();
+    let message = message(accepted.and_then(Language::preferred).unwrap_or(default));
+    let body = serde_json::json!({ "code": status.as_u16(), "message": message }).to_string();
     let mut response = Response::new(Body::from(body));
-    *response.status_mut() = StatusCode::FORBIDDEN;
+    *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    response.headers_mut().insert(REASON, HeaderValue::from_static(Word::HostNotAllowed.name()));
+    response.headers_mut().insert(REASON, HeaderValue::from_static(reason.name()));
     response
 }
 

@@ -77,6 +77,7 @@ fn spell(status: StatusCode, message: &str, id: &RequestId) -> Vec<u8> {
     let (phrase, reason) = (status.canonical_reason().unwrap_or_default(), reason(status).name());
     format!(
         "HTTP/1.1 {} {phrase}\r\ncontent-type: application/json\r\ncache-control: no-store\r\nx-request-id: {id}\r\n\
+         x-content-type-options: nosniff\r\n\
          {REASON_HEADER}: {reason}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
         status.as_u16(),
         body.len()

@@ -20,6 +20,16 @@ const HEADER_DEADLINE: Duration = Duration::from_secs(5);
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
+/// The other end of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Peer {
+    /// The TCP peer, or the client that a trusted peer named with the PROXY protocol.
+    pub(crate) address: IpAddr,
+    /// Whether a proxy began the connection with a header of the PROXY protocol that names no client. Such a
+    /// proxy passes the bytes of its client on, so the client may have written the forwarding headers.
+    is_unnamed: bool,
+}
+
 /// The proxies in front of a listener.
 #[derive(Debug)]
 pub(crate) struct Proxies {
@@ -46,15 +56,15 @@ impl Proxies {
     ///
     /// # Errors
     /// When the header is missing, malformed or late. The caller must close the connection.
-    pub(crate) async fn peer(&self, stream: &mut TcpStream, peer: IpAddr) -> io::Result<IpAddr> {
+    pub(crate) async fn peer(&self, stream: &mut TcpStream, peer: IpAddr) -> io::Result<Peer> {
         if !self.proxy_protocol || !self.trusts(peer) {
-            return Ok(peer);
+            return Ok(Peer { address: peer, is_unnamed: false });
         }
         let late = || Err(io::Error::new(ErrorKind::TimedOut, "the header came too late"));
         let named = tokio::time::timeout(HEADER_DEADLINE, read_header(stream)).await;
         match named.unwrap_or_else(|_| late()) {
-            Ok(Named::Client(client)) => Ok(client),
-            Ok(Named::Proxy) => Ok(peer),
+            Ok(Named::Client(address)) => Ok(Peer { address, is_unnamed: false }),
+            Ok(Named::Proxy) => Ok(Peer { address: peer, is_unnamed: true }),
             Err(error) => {
                 if let Some(times) = self.malformed.due(self.clock.monotonic()) {
                     tracing::warn!(proxy = %peer, %error, times, "failed to read the PROXY protocol header of a trusted proxy");
@@ -64,9 +74,10 @@ impl Proxies {
         }
     }
 
-    /// The client of a request on a connection of a peer.
-    pub(crate) fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
-        if !self.trusts(peer) {
+    /// The client of a request on a connection of a peer. After a header of the PROXY protocol the forwarding
+    /// headers are read only if the header names another trusted proxy.
+    pub(crate) fn client(&self, Peer { address: peer, is_unnamed }: Peer, headers: &HeaderMap) -> IpAddr {
+        if is_unnamed || !self.trusts(peer) {
             return peer.to_canonical();
         }
         let lines = |name| headers.get_all(name).iter().map(http::HeaderValue::as_bytes);

@@ -105,7 +105,10 @@ impl Request {
     /// The bytes that go to a server.
     pub(crate) fn bytes(&self, address: SocketAddr) -> Vec<u8> {
         let Self { method, target, headers, body, .. } = self;
-        let mut head = format!("{method} {target} HTTP/1.1\r\nHost: {address}\r\n");
+        let mut head = format!("{method} {target} HTTP/1.1\r\n");
+        if headers.iter().all(|(name, _)| name != "Host") {
+            head.push_str(&format!("Host: {address}\r\n"));
+        }
         for (name, value) in headers {
             head.push_str(&format!("{name}: {value}\r\n"));
         }

@@ -126,6 +126,14 @@ async fn a_trusted_proxy_names_the_client_with_the_proxy_protocol() {
             let answer = answer(&mut stream, parts).await;
             assert_eq!(left(&answer.expect("an answer")), expected);
         }
+        // A proxy that does not name its client passes on what the client wrote, so no header is believed.
+        for (expected, header) in [(7, LOCAL), (6, &b"PROXY UNKNOWN\r\n"[..])] {
+            let mut stream = connect([127, 0, 0, 2], address).await;
+            let line_end = request.windows(2).position(|pair| pair == b"\r\n").expect("a line") + 2;
+            let (line, rest) = request.split_at(line_end);
+            let forwarded = [line, b"X-Forwarded-For: 203.0.113.99\r\n", rest].concat();
+            assert_eq!(left(&answer(&mut stream, &[header, &forwarded]).await.expect("an answer")), expected);
+        }
         // If the named client is a trusted proxy too, its header names the client.
         let mut stream = connect([127, 0, 0, 2], address).await;
         let head_end = request.windows(2).position(|pair| pair == b"\r\n").expect("a line") + 2;

@@ -238,6 +238,52 @@ async fn targets_hosts_and_versions_of_all_forms_are_accepted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_request_names_one_host() {
+    both(Setup::default(), |world| async move {
+        for target in
+            ["/health/live", "/openapi.json", "/socket.io/?EIO=3&transport=polling", "http://a/nowhere"]
+        {
+            for hosts in ["", "Host: a\r\nHost: b\r\n", "Host: a\r\nhost: a\r\n", "Host: a\r\nHost:\r\n"] {
+                let answer =
+                    refused(world.address(), format!("GET {target} HTTP/1.1\r\n{hosts}\r\n").as_bytes())
+                        .await;
+                assert_eq!((answer.status, answer.header("stagedoor-reason")), (400, Some("http-malformed")));
+                assert_eq!(answer.header("x-content-type-options"), Some("nosniff"));
+            }
+        }
+        // HTTP/1.0 knows no header Host.
+        let received = patient_answer(world.address(), b"GET /health/live HTTP/1.0\r\n\r\n").await;
+        assert_eq!(answers(&received, 200), 1, "{received}");
+        let two = b"GET /health/live HTTP/1.0\r\nHost: a\r\nHost: b\r\n\r\n";
+        assert_eq!(answers(&patient_answer(world.address(), two).await, 400), 1);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_answer_forbids_to_guess_its_kind() {
+    both(Setup::default(), |world| async move {
+        let query = &session_queries(&world, "sniffed", 1).await[0];
+        for target in [
+            "/health/live".to_owned(),
+            "/open/v1/users/me".to_owned(),
+            "/openapi.json".to_owned(),
+            "/nowhere".to_owned(),
+            "/metrics".to_owned(),
+            "/docs".to_owned(),
+            "/socket.io/?EIO=3&transport=polling&auth=x".to_owned(),
+            format!("/socket.io/?{query}&EIO=3&transport=polling"),
+        ] {
+            let answer = world.send(Request::get(&target)).await;
+            assert_eq!(answer.header("x-content-type-options"), Some("nosniff"), "{target}");
+        }
+        let answer = refused(world.address(), b"GET\r\n\r\n").await;
+        assert_eq!(answer.header("x-content-type-options"), Some("nosniff"));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn unsupported_methods_are_refused_in_the_envelope() {
     both(Setup::default(), |world| async move {
         let target = "/socket.io/?EIO=3&transport=polling&auth=x";
