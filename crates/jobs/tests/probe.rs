@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use domain::outbound::{Reach, SendFailure, WebhookUrl};
 use domain::probe::{ProbeFault, ProbeRequest, ProbeStep, ProbeTarget, Probed, TlsFault};
-use domain::{ClientId, Timestamp};
+use domain::{ChannelId, ClientId, Timestamp};
 use http_client::RootCertStore;
 use jobs::webhooks::{ATTEMPT_MAX, ClientConfig, ConnectionProber, Resolver, TEST_PAUSE};
 use service::connection_tests::{Prober, ProberBusy};
@@ -42,13 +42,18 @@ impl Desk {
     async fn get(&self, url: &str) -> Probed {
         self.hand.advance(TEST_PAUSE);
         let targets = vec![self.target(url, vec![ProbeRequest::Get])];
-        let test = patiently("a test", self.prober.test(&client("app"), targets));
+        let test = patiently("a test", self.prober.test(&person("app"), &client("app"), targets));
         test.await.expect("not busy").remove(0).remove(0)
     }
 }
 
 fn client(id: &str) -> ClientId {
     ClientId::stored(id.to_owned())
+}
+
+/// The person who tests an application.
+fn person(id: &str) -> ChannelId {
+    ChannelId::stored(format!("developer of {id}"))
 }
 
 fn names(probed: &Probed) -> Vec<ProbeStep> {
@@ -110,12 +115,13 @@ async fn an_address_that_may_not_be_called_is_not_connected_to() {
     for address in ["10.0.0.1", "169.254.169.254", "::ffff:127.0.0.1"] {
         let desk = Desk::leading_to(address, RootCertStore::empty());
         let probed = desk.get(&format!("https://hook.example:{}/", receiver.address().port())).await;
-        assert_eq!(names(&probed), [ProbeStep::Name, ProbeStep::Address], "{address}");
+        assert_eq!(names(&probed), [ProbeStep::Name], "{address}");
         assert_eq!(last_fault(&probed), Some(ProbeFault::Send(SendFailure::Address)));
     }
+    // The answer is the same for a name that does not exist.
     let lost: Resolver = Arc::new(|_| Box::pin(async { Ok(Vec::new()) }));
     let probed = Desk::new(LOOPBACK, lost, RootCertStore::empty()).get("https://hook.example/").await;
-    assert_eq!(last_fault(&probed), Some(ProbeFault::Send(SendFailure::Dns)));
+    assert_eq!(last_fault(&probed), Some(ProbeFault::Send(SendFailure::Address)));
     assert_eq!((names(&probed), receiver.count()), (vec![ProbeStep::Name], 0));
 }
 
@@ -126,7 +132,7 @@ async fn an_application_has_one_test_at_a_time_and_a_pause_after_it() {
     let start = |id: &str| {
         let post = ProbeRequest::Post { headers: Vec::new(), body: b"{}".to_vec() };
         let target = desk.target(&receiver.url("/"), vec![post.clone(), post]);
-        desk.prober.test(&client(id), vec![target])
+        desk.prober.test(&person(id), &client(id), vec![target])
     };
     let first = tokio::spawn(start("app"));
     receiver.next().await;
@@ -149,6 +155,9 @@ async fn an_application_has_one_test_at_a_time_and_a_pause_after_it() {
     desk.hand.advance(TEST_PAUSE);
     let results = start("app").await.expect("not busy");
     assert!(results[0].len() == 2 && results[0].iter().all(Probed::is_accepted));
+    // The person has no test of another application meanwhile.
+    let other = desk.target(&receiver.url("/"), vec![ProbeRequest::Get]);
+    assert_eq!(desk.prober.test(&person("app"), &client("g"), vec![other]).await.err(), Some(ProberBusy));
     // A test whose caller is gone makes room.
     drop(start("f"));
     desk.hand.advance(TEST_PAUSE);

@@ -72,9 +72,11 @@ pub(crate) fn answered(status: u16, lang: Lang) -> String {
 /// Why there was no answer.
 pub(crate) const fn send_failure(failure: SendFailure, lang: Lang) -> &'static str {
     match failure {
-        SendFailure::Dns => lang.pick("호스트 이름을 찾을 수 없음", "The name of the host was not found"),
-        SendFailure::Address => lang
-            .pick("보낼 수 없는 주소 (공개 주소가 아님)", "The address may not be called: it is not public"),
+        // One text: which names exist in other networks is not for developers.
+        SendFailure::Dns | SendFailure::Address => lang.pick(
+            "호스트에 보낼 수 있는 공개 주소가 없음 (이름을 찾을 수 없거나 공개 주소가 아님)",
+            "The host has no public address: its name was not found, or leads into another network",
+        ),
         SendFailure::Connect => lang.pick("연결되지 않음", "The connection was not accepted"),
         SendFailure::Tls => lang.pick(
             "TLS 실패 (인증서가 신뢰되지 않거나, 다른 이름의 것이거나, 만료됨)",

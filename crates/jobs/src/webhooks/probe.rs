@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use domain::ClientId;
 use domain::outbound::SendFailure;
 use domain::probe::{ProbeFault, ProbeRequest, ProbeStep, ProbeTarget, Probed, ProbedStep, TlsFault};
+use domain::{ChannelId, ClientId};
 use domain::{Timestamp, outbound::WebhookUrl};
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, join_all};
@@ -25,10 +25,10 @@ use super::connect::{Connector, Lookups, failure_of};
 
 /// Maximum number of tests at once in a node.
 const TESTS_AT_ONCE: usize = 4;
-/// The pause between two tests of an application in a node.
+/// The pause between two tests of an application, and between two tests of a person, in a node.
 pub const TEST_PAUSE: Duration = Duration::from_secs(10);
-/// Maximum number of applications that are remembered for [`TEST_PAUSE`].
-const REMEMBERED_MAX: usize = 10_000;
+/// Maximum number of applications and people that are remembered for [`TEST_PAUSE`].
+const REMEMBERED_MAX: usize = 20_000;
 
 /// Makes the connections of tests. Cheap to clone.
 #[derive(Clone)]
@@ -37,8 +37,15 @@ pub struct ConnectionProber(Arc<ProberState>);
 struct ProberState {
     connector: Connector,
     permits: Arc<Semaphore>,
-    /// The applications whose test runs (`None`), or ended at this time.
-    tested: Mutex<HashMap<ClientId, Option<Duration>>>,
+    /// Those whose test runs (`None`), or ended at this time.
+    tested: Mutex<HashMap<Tester, Option<Duration>>>,
+}
+
+/// Who has one test at a time.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Tester {
+    Application(ClientId),
+    Person(ChannelId),
 }
 
 impl std::fmt::Debug for ConnectionProber {
@@ -60,21 +67,21 @@ impl ConnectionProber {
         Ok(Self(Arc::new(ProberState { connector, permits, tested: Mutex::default() })))
     }
 
-    fn tested(&self) -> MutexGuard<'_, HashMap<ClientId, Option<Duration>>> {
+    fn tested(&self) -> MutexGuard<'_, HashMap<Tester, Option<Duration>>> {
         self.0.tested.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes that a test of the application begins, if one may.
-    fn begin(&self, client_id: &ClientId) -> Result<RunningTest, ProberBusy> {
+    /// Notes that a test begins, if one may.
+    fn begin(&self, testers: [Tester; 2]) -> Result<RunningTest, ProberBusy> {
         let now = self.0.connector.clock.monotonic();
         let mut tested = self.tested();
         tested.retain(|_, ended| ended.is_none_or(|ended| ended + TEST_PAUSE > now));
-        if tested.contains_key(client_id) || tested.len() >= REMEMBERED_MAX {
+        if testers.iter().any(|tester| tested.contains_key(tester)) || tested.len() >= REMEMBERED_MAX {
             return Err(ProberBusy);
         }
         let permit = self.0.permits.clone().try_acquire_owned().map_err(|_| ProberBusy)?;
-        tested.insert(client_id.clone(), None);
-        Ok(RunningTest { prober: self.clone(), client_id: client_id.clone(), _permit: permit })
+        tested.extend(testers.clone().map(|tester| (tester, None)));
+        Ok(RunningTest { prober: self.clone(), testers, _permit: permit })
     }
 
     async fn probe_all(&self, target: ProbeTarget) -> Vec<Probed> {
@@ -107,10 +114,11 @@ impl ConnectionProber {
 impl Prober for ConnectionProber {
     fn test(
         &self,
+        person: &ChannelId,
         client_id: &ClientId,
         targets: Vec<ProbeTarget>,
     ) -> BoxFuture<'static, Result<Vec<Vec<Probed>>, ProberBusy>> {
-        let running = self.begin(client_id);
+        let running = self.begin([Tester::Person(person.clone()), Tester::Application(client_id.clone())]);
         let prober = self.clone();
         async move {
             let _running = running?;
@@ -123,14 +131,14 @@ impl Prober for ConnectionProber {
 /// A test that runs. Its end is noted when this is dropped.
 struct RunningTest {
     prober: ConnectionProber,
-    client_id: ClientId,
+    testers: [Tester; 2],
     _permit: tokio::sync::OwnedSemaphorePermit,
 }
 
 impl Drop for RunningTest {
     fn drop(&mut self) {
         let now = self.prober.0.connector.clock.monotonic();
-        self.prober.tested().insert(self.client_id.clone(), Some(now));
+        self.prober.tested().extend(self.testers.clone().map(|tester| (tester, Some(now))));
     }
 }
 
@@ -164,9 +172,12 @@ async fn steps(
     request: ProbeRequest,
 ) -> Result<u16, ProbeFault> {
     trace.begin(ProbeStep::Name);
-    let addresses = connector.look_up(url).await.map_err(ProbeFault::Send)?;
+    // One answer for a name that is not found, and for one of another network: otherwise a test would tell
+    // which names exist there.
+    let addresses = connector.look_up(url).await;
+    let judged = addresses.and_then(|addresses| connector.judged(url, addresses));
+    let judged = judged.map_err(|_| ProbeFault::Send(SendFailure::Address))?;
     trace.begin(ProbeStep::Address);
-    let judged = connector.judged(url, addresses).map_err(ProbeFault::Send)?;
     trace.begin(ProbeStep::Tcp);
     let stream = connector.open(url, &judged).await.map_err(ProbeFault::Send)?;
     trace.begin(if url.is_secure() { ProbeStep::Tls } else { ProbeStep::Http });

@@ -6,14 +6,14 @@ use domain::delivery::signature;
 use domain::outbound::WebhookUrl;
 use domain::probe::{ProbeRequest, ProbeTarget, Probed};
 use domain::webhook::{self, MessageKind};
-use domain::{ClientId, DeliveryId};
+use domain::{ChannelId, ClientId, DeliveryId};
 use futures_util::future::BoxFuture;
 use store::Tx;
 
 use crate::webhook::webhooks::webhook_of;
 use crate::{Error, Purpose, Service};
 
-/// A test of the same application runs or has just ended, or too many others run.
+/// A test of the same application or person runs or has just ended, or too many others run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProberBusy;
 
@@ -22,6 +22,7 @@ pub trait Prober: fmt::Debug + Send + Sync {
     /// Tests every target at once. The results are in the order of the targets, and of the requests of each.
     fn test(
         &self,
+        person: &ChannelId,
         client_id: &ClientId,
         targets: Vec<ProbeTarget>,
     ) -> BoxFuture<'static, Result<Vec<Vec<Probed>>, ProberBusy>>;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use askama::Template;
 use axum::Extension;
 use domain::member::MemberRole;
-use domain::outbound::WebhookUrl;
+use domain::outbound::{Reach, WebhookUrl};
 use domain::probe::{ProbeRequest, ProbeTarget, Probed};
 use domain::refusal::Resource;
 use domain::{Invalid, Refusal, Rule};
@@ -26,6 +26,8 @@ use crate::webhook_words::without_query;
 const END: &str = "/connection";
 /// Redirect addresses that one test covers, the first ones.
 const REDIRECTS_MAX: usize = 5;
+/// The port of https.
+const HTTPS_PORT: u16 = 443;
 /// What a socket answers to a request without a session.
 const SOCKET_PATH: &str = "/socket.io/?EIO=3&transport=polling";
 
@@ -131,7 +133,7 @@ pub(super) async fn run(
     let page = ConnectionPage::new(&person, &application, &subjects);
     let client_id = &application.details.life.application.client_id;
     let targets = subjects.iter().filter_map(|subject| subject.target.as_ref().ok().cloned()).collect();
-    let Ok(results) = prober.test(client_id, targets).await else {
+    let Ok(results) = prober.test(&person.channel_id, client_id, targets).await else {
         return visitor.form_again(&ConnectionPage { is_busy: true, ..page });
     };
     let parts = views(subjects, results, visitor.lang());
@@ -144,9 +146,11 @@ async fn subjects(
     application: &DeveloperApplication,
 ) -> Result<Vec<Subject>, service::Error> {
     let t = texts(visitor.lang());
-    let mut subjects = vec![webhook(visitor, application, t).await?];
+    let webhook = webhook(visitor, application, t).await?;
+    let webhook_port = webhook.target.as_ref().ok().map(|target| target.url.port());
+    let mut subjects = vec![webhook];
     let redirects = application.details.redirect_uris.iter().take(REDIRECTS_MAX);
-    subjects.extend(redirects.map(|uri| redirect(visitor, uri, t)));
+    subjects.extend(redirects.map(|uri| redirect(visitor, uri, webhook_port, t)));
     subjects.push(socket(visitor, t).await?);
     Ok(subjects)
 }
@@ -170,10 +174,15 @@ async fn webhook(
     Ok(Subject { part: Part::Webhook, shown, target })
 }
 
-fn redirect(visitor: &Visitor, uri: &str, t: &ConnectionTexts) -> Subject {
+/// A redirect address. Of public hosts only the usual port is tested, and that of the webhook, whose receiver
+/// proves itself: otherwise a test would tell which ports of any host are open.
+fn redirect(visitor: &Visitor, uri: &str, webhook_port: Option<u16>, t: &ConnectionTexts) -> Subject {
     let reach = visitor.web().service().webhook_settings().reach;
     let shown = without_query(uri).to_owned();
     let target = match WebhookUrl::parse(uri, reach) {
+        Ok(url) if reach == Reach::PUBLIC && url.port() != HTTPS_PORT && webhook_port != Some(url.port()) => {
+            Err(Untested::Because(t.other_port))
+        }
         Ok(url) => Ok(get(url)),
         // Registration allows http on loopback only.
         Err(_) if uri.starts_with("http://") => Err(Untested::Because(t.loopback)),
