@@ -270,12 +270,17 @@ pub const CREDENTIAL_BYTES_MAX: usize = 512;
 pub const REDIRECT_URIS_MAX: usize = 20;
 /// Applications of one owner, a person or an organization, that people register themselves (ours).
 pub const OWNED_APPLICATIONS_MAX: i64 = 50;
-/// Organizations that one person may be in while making another (ours).
+/// Client secrets of one application that its people make (ours). Expired ones do not count, and the operator
+/// may add more.
+pub const APPLICATION_SECRETS_MAX: i64 = 20;
+/// Organizations that one person makes (ours), whether or not the person stays a member.
 pub const ORGANIZATIONS_MAX: i64 = 20;
 /// Members of one organization (ours).
 pub const ORGANIZATION_MEMBERS_MAX: i64 = 100;
 /// How long an invitation into an organization can be accepted, in milliseconds (ours): 7 days.
 pub const INVITATION_LIFETIME_MS: i64 = 7 * DAY_MS;
+/// Invitations that one person makes within a day, into all organizations together (ours).
+pub const INVITATIONS_PER_DAY_MAX: i64 = 50;
 /// How long an application is offered to another person.
 pub const OFFER_LIFETIME_MS: i64 = 7 * DAY_MS;
 /// Requests to the operator that are kept of one application or organization (ours).
@@ -302,8 +307,16 @@ pub const ACCOUNT_QUOTA: Quota = Quota::per_minute(10);
 pub const ACCOUNT_DELAY_MAX: Duration = Duration::from_secs(8);
 /// Sign-ins of one network address to one account while its sign-ins are delayed.
 pub const SLOWED_QUOTA: Quota = Quota::per_minute(2);
+/// Checks of passwords, right or wrong, of one network address. Also right passwords of one account (ours).
+pub const PASSWORD_CHECK_QUOTA: Quota = Quota::per_minute(30);
+/// Further checks of one account at an address where it was signed in to before (ours).
+pub const KNOWN_PLACE_CHECK_QUOTA: Quota = Quota::per_minute(10);
+/// Browsers in which one person is signed in (ours). One more ends the oldest sign-in.
+pub const BROWSER_SESSIONS_MAX: i64 = 100;
 /// Registrations of one network address: 10 an hour (ours).
 pub const REGISTRATION_QUOTA: Quota = Quota::new(10, 3_600);
+/// Registrations and requested password resets of an IPv6 /48, as a multiple of those of an address (ours).
+pub const IPV6_NETWORK_FACTOR: u32 = 10;
 /// Sign-ins of one network address that begin at a provider (ours).
 pub const UPSTREAM_SIGN_IN_QUOTA: Quota = Quota::per_minute(60);
 /// Requests of a person for one page of the studio (ours). Its script asks for new chat messages every two
@@ -311,6 +324,16 @@ pub const UPSTREAM_SIGN_IN_QUOTA: Quota = Quota::per_minute(60);
 pub const STUDIO_PAGE_QUOTA: Quota = Quota::per_minute(120);
 /// Forms of a person on one page of the studio (ours).
 pub const STUDIO_FORM_QUOTA: Quota = Quota::per_minute(60);
+/// Requests of a person for pages (ours).
+pub const PAGE_QUOTA: Quota = Quota::per_minute(600);
+/// Forms of a person (ours).
+pub const FORM_QUOTA: Quota = Quota::per_minute(240);
+/// Requests for pages of a network address where nobody is signed in (ours). Many people may share it.
+pub const VISITOR_PAGE_QUOTA: Quota = Quota::per_minute(1_200);
+/// Forms of a network address where nobody is signed in (ours).
+pub const VISITOR_FORM_QUOTA: Quota = Quota::per_minute(600);
+/// Searches of a network address in the documentation (ours).
+pub const SEARCH_QUOTA: Quota = Quota::per_minute(240);
 /// Requested password resets of one network address: 10 an hour (ours).
 pub const PASSWORD_RESET_QUOTA: Quota = Quota::new(10, 3_600);
 /// Session URLs of one caller.

@@ -158,6 +158,7 @@ pub const MIGRATIONS: &[Migration] = &[
         sql: include_str!("../migrations/0045_store_identity.sql"),
     },
     Migration { version: 47, name: "operation", sql: include_str!("../migrations/0047_operation.sql") },
+    Migration { version: 48, name: "made_by", sql: include_str!("../migrations/0048_made_by.sql") },
     Migration {
         version: 49,
         name: "taken_names_and_tokens",

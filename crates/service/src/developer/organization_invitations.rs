@@ -1,6 +1,8 @@
 //! Invitations into organizations: made by admins for a login, accepted by its person.
 
-use domain::limits::{CREDENTIAL_BYTES_MAX, INVITATION_LIFETIME_MS, ORGANIZATION_MEMBERS_MAX};
+use domain::limits::{
+    CREDENTIAL_BYTES_MAX, DAY_MS, INVITATION_LIFETIME_MS, INVITATIONS_PER_DAY_MAX, ORGANIZATION_MEMBERS_MAX,
+};
 use domain::member::MemberRole;
 use domain::refusal::Resource;
 use domain::{ChannelId, Invalid, OrganizationId, Refusal, Rule, Timestamp, invalid};
@@ -28,13 +30,19 @@ impl Service {
         let (person, id, login) = (person.clone(), id.clone(), login.to_owned());
         self.write(async move |work: &mut Work<'_>| {
             let now = work.now();
+            // The lock decides between invitations that the person makes at the same time, also of others of
+            // the person's organizations. A channel is locked before other rows.
+            work.lock_unbarred_channel(&person).await?;
             lock(work, &id).await?;
             require_member(work, &person, &id, MemberRole::Admin).await?;
+            if work.invitations_made(&person, now.plus_ms(-DAY_MS)).await? >= INVITATIONS_PER_DAY_MAX {
+                return Err(Invalid::new("login", Rule::Fewer { max: INVITATIONS_PER_DAY_MAX }).into());
+            }
             work.delete_expired_invitations(&id, expired_since(now)).await?;
             if work.invitation_count(&id).await? >= ORGANIZATION_MEMBERS_MAX {
                 return Err(Invalid::new("login", Rule::Fewer { max: ORGANIZATION_MEMBERS_MAX }).into());
             }
-            Ok(work.put_invitation(&id, &login, role, now).await?)
+            Ok(work.put_invitation(&id, &login, role, &person, now).await?)
         })
         .await
     }
@@ -63,10 +71,21 @@ impl Service {
         self.read(async move |tx: &mut Tx| Ok(tx.invitations(&id, since).await?)).await
     }
 
-    /// The invitations of a person.
+    /// The invitations of a person, the newest first.
     pub async fn invitations_of_person(&self, person: &ChannelId) -> Result<Vec<ReceivedInvitation>, Error> {
         let (person, since) = (person.clone(), expired_since(self.now()));
         self.read(async move |tx: &mut Tx| Ok(tx.invitations_of_person(&person, since).await?)).await
+    }
+
+    /// Declines every invitation of a person.
+    pub async fn decline_invitations(&self, person: &ChannelId) -> Result<(), Error> {
+        let person = person.clone();
+        self.write(async move |work: &mut Work<'_>| {
+            let now = work.now();
+            work.decline_invitations(&person, now).await?;
+            Ok(())
+        })
+        .await
     }
 
     /// Accepts or declines an invitation. Who is a member already keeps the role.

@@ -121,11 +121,11 @@ impl Service {
             if !work.lock_unbarred_channel(&person).await? {
                 return Err(Refusal::NotFound(Resource::Channel).into());
             }
-            if work.membership_count(&person).await? >= ORGANIZATIONS_MAX {
+            if work.organizations_made(&person).await? >= ORGANIZATIONS_MAX {
                 let rule = Rule::Fewer { max: ORGANIZATIONS_MAX };
                 return Err(Invalid::new("organizationName", rule).into());
             }
-            work.put_organization(&organization).await?;
+            work.make_organization(&organization, &person).await?;
             let id = &organization.organization_id;
             work.put_organization_member(id, &person, MemberRole::Admin, now).await?;
             Ok::<_, Error>(())

@@ -1,9 +1,10 @@
 //! The secrets of applications: adding, listing, expiry, deletion.
 
 use domain::audit::AuditAction;
+use domain::limits::APPLICATION_SECRETS_MAX;
 use domain::refusal::Resource;
 use domain::secret::ClientSecret;
-use domain::{ApplicationSecretId, ClientId, Refusal, Timestamp};
+use domain::{ApplicationSecretId, ClientId, Invalid, Refusal, Rule, Timestamp};
 use serde_json::{Value, json};
 use store::Tx;
 use store::queries::application_secrets::NewSecret;
@@ -49,6 +50,27 @@ impl Service {
         client_id: &ClientId,
         key: Option<IdempotencyKey>,
     ) -> Result<ClientSecret, Error> {
+        self.add_secret_below(i64::MAX, client_id, key).await
+    }
+
+    /// As [`add_secret`](Self::add_secret), for the people of the application, who have a limit.
+    ///
+    /// # Errors
+    /// As there, and `Invalid` naming `clientSecret` for one secret too many.
+    pub async fn add_own_secret(
+        &self,
+        client_id: &ClientId,
+        key: Option<IdempotencyKey>,
+    ) -> Result<ClientSecret, Error> {
+        self.add_secret_below(APPLICATION_SECRETS_MAX, client_id, key).await
+    }
+
+    async fn add_secret_below(
+        &self,
+        max: i64,
+        client_id: &ClientId,
+        key: Option<IdempotencyKey>,
+    ) -> Result<ClientSecret, Error> {
         let secret = ClientSecret::generate(self.random(Purpose::ClientSecret));
         let subject = format!("secret of {client_id}");
         let sealed = self.key().seal(&subject, secret.expose(), self.random(Purpose::Nonce));
@@ -58,6 +80,12 @@ impl Service {
                 let now = work.now();
                 let earlier = idempotency::claim(work, key.as_ref(), &SealedSecret(sealed)).await?;
                 if earlier.is_none() {
+                    // The lock decides between secrets that are added at the same time.
+                    work.lock_application(&client_id).await?;
+                    let secrets = work.application_secrets(&client_id, now).await?.len();
+                    if i64::try_from(secrets).is_ok_and(|secrets| secrets >= max) {
+                        return Err(Invalid::new("clientSecret", Rule::Fewer { max }).into());
+                    }
                     work.insert_application_secret(&client_id, &new, now)
                         .await
                         .map_err(not_found(Resource::Application))?;

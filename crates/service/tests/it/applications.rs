@@ -1,12 +1,42 @@
 //! Applications: authentication and registration.
 
 use domain::application::{Organization, RedirectUri};
+use domain::limits::APPLICATION_SECRETS_MAX;
 use domain::refusal::Resource;
 use domain::secret::ClientSecret;
 use domain::{ClientId, Invalid, OrganizationId, Refusal, Rule, Scope, ScopeSet};
 use service::applications::ApplicationRecord;
 
 use crate::world::{REDIRECT, STATE, at_once, both, record, refused};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn its_people_make_a_limited_number_of_secrets_also_at_once() {
+    both(|world| async move {
+        world.service.put_application(record("app", ScopeSet::EMPTY)).await.unwrap().unwrap();
+        let app = ClientId::stored("app".into());
+        let made = at_once((0..60).map(|_| {
+            let (service, app) = (world.service.clone(), app.clone());
+            async move { service.add_own_secret(&app, None).await }
+        }));
+        let full =
+            Refusal::Invalid(Invalid::new("clientSecret", Rule::Fewer { max: APPLICATION_SECRETS_MAX }));
+        let made: Vec<_> = made
+            .await
+            .into_iter()
+            .filter_map(|made| made.map_err(|e| assert_eq!(e.refusal(), full)).ok())
+            .collect();
+        // The first one came with the application.
+        assert_eq!(made.len() as i64, APPLICATION_SECRETS_MAX - 1);
+        assert_eq!(world.service.secrets(&app).await.unwrap().len() as i64, APPLICATION_SECRETS_MAX);
+        // One that has expired makes room. The operator has no limit.
+        let secrets = world.service.secrets(&app).await.unwrap();
+        world.service.delete_secret(&app, &secrets[0].secret_id).await.unwrap();
+        world.service.add_own_secret(&app, None).await.unwrap();
+        assert_eq!(refused(world.service.add_own_secret(&app, None).await), full);
+        world.service.add_secret(&app, None).await.unwrap();
+    })
+    .await;
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_application_authenticates_with_any_of_its_secrets() {

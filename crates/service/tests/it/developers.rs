@@ -1,7 +1,7 @@
 //! What people own and manage: races are decided by the database.
 
 use domain::application::Organization;
-use domain::limits::ORGANIZATIONS_MAX;
+use domain::limits::{DAY_MS, INVITATIONS_PER_DAY_MAX, ORGANIZATIONS_MAX};
 use domain::member::MemberRole;
 use domain::refusal::Resource;
 use domain::review::{Decision, ReviewState, ReviewSubject};
@@ -120,6 +120,16 @@ async fn a_person_makes_a_limited_number_of_organizations() {
         assert_eq!(made.iter().filter(|outcome| outcome.is_ok()).count() as i64, ORGANIZATIONS_MAX);
         let memberships = world.service.memberships(&a).await.unwrap();
         assert!(memberships.iter().all(|one| one.role == MemberRole::Admin && !one.organization.verified));
+        // Who leaves an organization has made it all the same.
+        let b = world.user("b").await;
+        for membership in &memberships {
+            let id = &membership.organization.organization_id;
+            world.service.put_organization_member(id, &b, MemberRole::Admin, None).await.unwrap();
+            world.service.remove_member(&a, id, &a).await.unwrap();
+        }
+        assert!(world.service.memberships(&a).await.unwrap().is_empty());
+        // Who is a member of many may make as many.
+        world.service.make_organization(&b, "첫 조직".to_owned()).await.unwrap();
         let wrong = Invalid::new("organizationName", Rule::Fewer { max: ORGANIZATIONS_MAX });
         assert_eq!(
             refused(world.service.make_organization(&a, "또".to_owned()).await),
@@ -157,6 +167,32 @@ async fn only_its_people_manage_an_organization() {
         // Every member may leave.
         service.remove_member(&b, &id, &b).await.unwrap();
         assert_eq!(service.memberships(&b).await.unwrap().len(), 0);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_person_makes_a_limited_number_of_invitations_a_day_also_at_once() {
+    both(|world| async move {
+        let [a, b] = [world.user("a").await, world.user("b").await];
+        let service = &world.service;
+        let one = service.make_organization(&a, "하나".to_owned()).await.unwrap();
+        let other = service.make_organization(&a, "둘".to_owned()).await.unwrap();
+        let made = at_once((0..INVITATIONS_PER_DAY_MAX + 20).map(|n| {
+            let (service, a) = (world.service.clone(), a.clone());
+            let id = if n % 2 == 0 { one.clone() } else { other.clone() };
+            async move { service.invite_member(&a, &id, &format!("login-{n}"), MemberRole::Viewer).await }
+        }));
+        let made = made.await;
+        assert_eq!(made.iter().filter(|outcome| outcome.is_ok()).count() as i64, INVITATIONS_PER_DAY_MAX);
+        let full = Invalid::new("login", Rule::Fewer { max: INVITATIONS_PER_DAY_MAX });
+        let again = || service.invite_member(&a, &one, "again", MemberRole::Viewer);
+        assert_eq!(refused(again().await), Refusal::Invalid(full));
+        // The other admin of the organization has invitations of its own.
+        service.put_organization_member(&one, &b, MemberRole::Admin, None).await.unwrap();
+        service.invite_member(&b, &one, "again", MemberRole::Viewer).await.unwrap();
+        world.advance_ms(DAY_MS.unsigned_abs());
+        again().await.unwrap();
     })
     .await;
 }

@@ -14,7 +14,7 @@ use web::{FormTarget, PageAnswer, PathId, Person, PostedBy, Visitor};
 use super::access::{client_id_of, is_cursor};
 use super::find_words::{FindWords, find_words};
 use super::frame::{address, role_name};
-use super::paths::{DEVELOPERS, NEW_ORGANIZATION, REGISTER};
+use super::paths::{DECLINED, DEVELOPERS, NEW_ORGANIZATION, REGISTER};
 use super::state::AppState;
 use crate::forms::at_field;
 
@@ -63,6 +63,7 @@ struct DevelopersPage<'a> {
     apps: Vec<AppLine<'a>>,
     organizations: Vec<OrganizationLine<'a>>,
     invitations: Vec<InvitationLine<'a>>,
+    decline_all: FormTarget,
     offers: Vec<OfferLine<'a>>,
     /// Ids and names of the organizations that can own an application.
     owners: Vec<(&'a str, &'a str)>,
@@ -113,6 +114,7 @@ impl ListContent {
             apps: self.found.items.iter().map(|item| app_line(visitor, item)).collect(),
             organizations: self.memberships.iter().map(|one| organization_line(one, lang)).collect(),
             invitations: self.invitations.iter().map(|one| invitation_line(visitor, one)).collect(),
+            decline_all: visitor.form(DECLINED),
             offers: self.offers.iter().map(|offer| offer_line(visitor, offer)).collect(),
             owners: may_own.map(organization).collect(),
             register: REGISTER,
@@ -232,6 +234,8 @@ struct ListTexts {
     accept: &'static str,
     decline: &'static str,
     decline_question: &'static str,
+    decline_all: &'static str,
+    decline_all_question: &'static str,
     offers: &'static str,
     offers_about: &'static str,
     offered_by: &'static str,
@@ -272,6 +276,8 @@ const KO: ListTexts = ListTexts {
     accept: "수락",
     decline: "거절",
     decline_question: "다시 받으려면 조직에서 새로 초대해야 합니다.",
+    decline_all: "모두 거절",
+    decline_all_question: "받은 초대를 모두 거절합니다. 다시 받으려면 각 조직에서 새로 초대해야 합니다.",
     offers: "넘겨받을 수 있는 앱",
     offers_about: "수락하면 앱의 소유자가 됩니다. 지금까지의 시크릿은 이전 소유자도 알고 있으니, 수락한 뒤 새로 바꿔 주세요.",
     offered_by: "지금 소유자:",
@@ -305,6 +311,8 @@ const EN: ListTexts = ListTexts {
     accept: "Accept",
     decline: "Decline",
     decline_question: "Then the organization has to invite you again.",
+    decline_all: "Decline all",
+    decline_all_question: "This declines every invitation. Then each organization has to invite you again.",
     offers: "Apps offered to you",
     offers_about: "If you accept, you are the owner. The owner before knows the secrets of today: replace them then.",
     offered_by: "Owner now:",

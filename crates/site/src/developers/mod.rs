@@ -92,6 +92,7 @@ pub(crate) const PATHS: &[(&str, &str)] = &[
     (ORGANIZATION_REQUEST, "POST"),
     (INVITATIONS, "POST"),
     (INVITATION, "POST"),
+    (DECLINED, "POST"),
     (MEMBER, "POST"),
 ];
 
@@ -133,5 +134,6 @@ pub(crate) fn routes() -> Router<Web> {
         .route(ORGANIZATION_REQUEST, post(organization::withdraw))
         .route(INVITATIONS, post(organization::invite))
         .route(INVITATION, post(organization::answer_invitation))
+        .route(DECLINED, post(organization::decline_invitations))
         .route(MEMBER, post(organization::change_member))
 }

@@ -247,6 +247,13 @@ pub(super) async fn invite(PathId(id): PathId, PostedBy { person, fields }: Post
     answer(&person, membership, invited, Flash::Invited, (login, &name)).await
 }
 
+/// `POST /developers/invitations`: declines every invitation of the person.
+pub(super) async fn decline_invitations(PostedBy { person, .. }: PostedBy) -> PageAnswer {
+    let visitor = &person.visitor;
+    visitor.web().service().decline_invitations(&person.channel_id).await?;
+    Ok(visitor.redirect(DEVELOPERS, Some(Flash::Saved)))
+}
+
 /// `POST …/invitation`: accepts or declines an invitation.
 pub(super) async fn answer_invitation(
     PathId(id): PathId,

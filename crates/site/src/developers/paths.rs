@@ -45,4 +45,6 @@ pub(super) const ORGANIZATION_REQUEST: &str =
     "/developers/organizations/{organizationId}/requests/{requestId}";
 pub(super) const INVITATIONS: &str = "/developers/organizations/{organizationId}/invitations";
 pub(super) const INVITATION: &str = "/developers/organizations/{organizationId}/invitation";
+/// The form that declines every invitation.
+pub(super) const DECLINED: &str = "/developers/invitations";
 pub(super) const MEMBER: &str = "/developers/organizations/{organizationId}/members/{channelId}";

@@ -1,7 +1,7 @@
 //! `/developers/applications/{clientId}/secrets`: the secrets of an application. A new one is shown once.
 
 use askama::Template;
-use domain::limits::{DAY_MS, HOUR_MS};
+use domain::limits::{APPLICATION_SECRETS_MAX, DAY_MS, HOUR_MS};
 use domain::mail::MailKind;
 use domain::member::MemberRole;
 use domain::refusal::Resource;
@@ -19,9 +19,6 @@ use crate::confirmed::Confirmed;
 
 /// The end of the page's path.
 const END: &str = "/secrets";
-/// Secrets of one application that its people may make. The operator may add more.
-const SECRETS_MAX: usize = 20;
-
 /// What a person does with a secret: the value of the button, and after how long the secret expires.
 const CHOICES: [(&str, i64); 4] = [("now", 0), ("hour", HOUR_MS), ("day", DAY_MS), ("week", 7 * DAY_MS)];
 
@@ -73,7 +70,7 @@ impl<'a> SecretsPage<'a> {
             once: visitor.form_id(),
             made: None,
             leak: address(client_id.as_str(), leak::END),
-            is_full: secrets.len() >= SECRETS_MAX,
+            is_full: i64::try_from(secrets.len()).is_ok_and(|count| count >= APPLICATION_SECRETS_MAX),
         })
     }
 }
@@ -124,11 +121,15 @@ pub(super) async fn add(
     let application = living_application(&person, &id, MemberRole::Developer).await?;
     let service = person.visitor.web().service();
     let client_id = &application.details.life.application.client_id;
-    if service.secrets(client_id).await?.len() >= SECRETS_MAX {
-        return person.visitor.form_again(&SecretsPage::new(&person, &application).await?);
-    }
     let key = key(&person, &format!("make a secret of {client_id}"), &fields);
-    let secret = service.add_secret(client_id, key).await?;
+    let secret = match service.add_own_secret(client_id, key).await {
+        Ok(secret) => secret,
+        // One too many: the page says so.
+        Err(error) if matches!(error.refusal(), Refusal::Invalid(_)) => {
+            return person.visitor.form_again(&SecretsPage::new(&person, &application).await?);
+        }
+        Err(error) => return Err(error.into()),
+    };
     service.notify(&person.channel_id, MailKind::ClientSecretMade, person.visitor.lang().into()).await?;
     let made = Some(secret.expose().to_owned());
     person.visitor.page(&SecretsPage { made, ..SecretsPage::new(&person, &application).await? })

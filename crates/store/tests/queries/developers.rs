@@ -44,7 +44,9 @@ async fn an_organization_with_members_keeps_an_admin() {
         assert!(!tx.delete_organization_member(&id, &b).await?);
         assert_eq!(tx.organization_role(&id, &a).await?, Some(MemberRole::Developer));
         assert_eq!(tx.organization_role(&id, &channel("c")).await?, None);
-        assert_eq!((tx.organization_member_count(&id).await?, tx.membership_count(&b).await?), (2, 1));
+        assert_eq!((tx.organization_member_count(&id).await?, tx.organizations_made(&b).await?), (2, 0));
+        tx.make_organization(&organization("made", false), &b).await?;
+        assert_eq!((tx.organizations_made(&a).await?, tx.organizations_made(&b).await?), (0, 1));
 
         let members = tx.organization_members(&id, "", 10).await?;
         let listed: Vec<_> =
@@ -278,9 +280,9 @@ async fn an_invitation_names_a_login_and_is_used_up_by_its_person() {
         put_games(tx).await?;
         let (id, b) = (games(), channel("b"));
         tx.put_person(&b, "login-b", "hash").await?;
-        tx.put_invitation(&id, "login-b", MemberRole::Viewer, at(5)).await?;
-        tx.put_invitation(&id, "login-b", MemberRole::Developer, at(6)).await?;
-        tx.put_invitation(&id, "unknown", MemberRole::Viewer, at(3)).await?;
+        tx.put_invitation(&id, "login-b", MemberRole::Viewer, &channel("a"), at(5)).await?;
+        tx.put_invitation(&id, "login-b", MemberRole::Developer, &channel("a"), at(6)).await?;
+        tx.put_invitation(&id, "unknown", MemberRole::Viewer, &channel("a"), at(3)).await?;
         let listed = tx.invitations(&id, at(0)).await?;
         let listed: Vec<_> =
             listed.iter().map(|one| (one.login.as_str(), one.role, one.created_at)).collect();
@@ -300,9 +302,24 @@ async fn an_invitation_names_a_login_and_is_used_up_by_its_person() {
         assert_eq!(tx.invitation_count(&id).await?, 1);
         tx.delete_expired_invitations(&id, at(3)).await?;
         assert_eq!(tx.invitation_count(&id).await?, 0);
-        tx.put_invitation(&id, "unknown", MemberRole::Viewer, at(3)).await?;
+        tx.put_invitation(&id, "unknown", MemberRole::Viewer, &channel("a"), at(3)).await?;
         tx.delete_invitation(&id, "unknown").await?;
         assert_eq!(tx.invitation_count(&id).await?, 0);
+
+        let other = OrganizationId::stored("other".to_owned());
+        tx.put_organization(&organization("other", false)).await?;
+        for (id, login, made) in [(&id, "login-b", 5), (&id, "unknown", 6), (&other, "login-b", 7)] {
+            tx.put_invitation(id, login, MemberRole::Viewer, &channel("a"), at(made)).await?;
+        }
+        let (a, c) = (channel("a"), channel("c"));
+        assert_eq!((tx.invitations_made(&a, at(0)).await?, tx.invitations_made(&a, at(5)).await?), (3, 2));
+        assert_eq!(tx.invitations_made(&c, at(0)).await?, 0);
+        let received = tx.invitations_of_person(&b, at(0)).await?;
+        let received: Vec<_> = received.iter().map(|one| one.organization_id.as_str()).collect();
+        assert_eq!(received, ["other", "games"], "the newest first");
+        assert_eq!(tx.decline_invitations(&b, at(6)).await?, 1, "those of until then");
+        assert_eq!(tx.decline_invitations(&b, at(7)).await?, 1);
+        assert_eq!((tx.invitation_count(&id).await?, tx.invitation_count(&other).await?), (1, 0));
         Ok(())
     })
     .await;

@@ -11,10 +11,16 @@ use crate::{StoreError, Tx, params};
 pub const INVITATIONS_LISTED: i64 = 100;
 
 const PUT: &str = "
-    INSERT INTO organization_invitations (organization_id, login, role, created_at, channel_id)
-    VALUES ($1, $2, $3, $4, (SELECT channel_id FROM people WHERE login = $2))
+    INSERT INTO organization_invitations (organization_id, login, role, created_at, invited_by, channel_id)
+    VALUES ($1, $2, $3, $4, $5, (SELECT channel_id FROM people WHERE login = $2))
     ON CONFLICT (organization_id, login) DO UPDATE SET
-        role = excluded.role, created_at = excluded.created_at, channel_id = excluded.channel_id";
+        role = excluded.role, created_at = excluded.created_at, invited_by = excluded.invited_by,
+        channel_id = excluded.channel_id";
+
+const COUNT_MADE: &str =
+    "SELECT COUNT(*) FROM organization_invitations WHERE invited_by = $1 AND created_at > $2";
+
+const DECLINE_ALL: &str = "DELETE FROM organization_invitations WHERE channel_id = $1 AND created_at <= $2";
 
 const DELETE_EXPIRED: &str =
     "DELETE FROM organization_invitations WHERE organization_id = $1 AND created_at <= $2";
@@ -38,7 +44,7 @@ const OF_PERSON: &str = sql!(
     ReceivedInvitation::COLUMNS,
     "
     FROM organization_invitations i JOIN organizations o ON o.organization_id = i.organization_id
-    WHERE i.channel_id = $1 AND i.created_at > $2 ORDER BY i.organization_id LIMIT $3"
+    WHERE i.channel_id = $1 AND i.created_at > $2 ORDER BY i.created_at DESC, i.organization_id LIMIT $3"
 );
 
 /// An invitation as the organization sees it.
@@ -78,10 +84,29 @@ impl Tx {
         id: &OrganizationId,
         login: &str,
         role: MemberRole,
+        invited_by: &ChannelId,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        self.execute(PUT, params![id, login, role.name(), now]).await?;
+        self.execute(PUT, params![id, login, role.name(), now, invited_by]).await?;
         Ok(())
+    }
+
+    /// The number of invitations that a person made after `since`, of all organizations.
+    pub async fn invitations_made(
+        &mut self,
+        person: &ChannelId,
+        since: Timestamp,
+    ) -> Result<i64, StoreError> {
+        self.fetch_one(COUNT_MADE, params![person, since]).await
+    }
+
+    /// Declines all invitations of a person that were made until then.
+    pub async fn decline_invitations(
+        &mut self,
+        channel: &ChannelId,
+        until: Timestamp,
+    ) -> Result<u64, StoreError> {
+        self.execute(DECLINE_ALL, params![channel, until]).await
     }
 
     /// Deletes the expired invitations of an organization.
@@ -124,7 +149,7 @@ impl Tx {
         self.fetch_all(OF_ORGANIZATION, params![id, expired_since, INVITATIONS_LISTED]).await
     }
 
-    /// The invitations of a person.
+    /// The invitations of a person, the newest first.
     pub async fn invitations_of_person(
         &mut self,
         channel: &ChannelId,

@@ -37,7 +37,10 @@ const ROLE: &str = "SELECT role FROM organization_members WHERE organization_id 
 
 const COUNT: &str = "SELECT COUNT(*) FROM organization_members WHERE organization_id = $1";
 
-const COUNT_OF_PERSON: &str = "SELECT COUNT(*) FROM organization_members WHERE channel_id = $1";
+const MAKE: &str = "
+    INSERT INTO organizations (organization_id, organization_name, verified, made_by) VALUES ($1, $2, $3, $4)";
+
+const COUNT_MADE: &str = "SELECT COUNT(*) FROM organizations WHERE made_by = $1";
 
 const MEMBERS: &str = sql!(
     "SELECT ",
@@ -156,9 +159,20 @@ impl Tx {
         self.fetch_one(COUNT, params![id]).await
     }
 
-    /// The number of organizations of a person.
-    pub async fn membership_count(&mut self, channel: &ChannelId) -> Result<i64, StoreError> {
-        self.fetch_one(COUNT_OF_PERSON, params![channel]).await
+    /// Creates an organization that a person makes.
+    pub async fn make_organization(
+        &mut self,
+        organization: &Organization,
+        person: &ChannelId,
+    ) -> Result<(), StoreError> {
+        let Organization { organization_id, name, verified } = organization;
+        self.execute(MAKE, params![organization_id, name, *verified, person]).await?;
+        Ok(())
+    }
+
+    /// The number of organizations that a person made, whether or not the person is still a member.
+    pub async fn organizations_made(&mut self, person: &ChannelId) -> Result<i64, StoreError> {
+        self.fetch_one(COUNT_MADE, params![person]).await
     }
 
     /// Up to `size` members of an organization after `after`, in the order of their ids.
