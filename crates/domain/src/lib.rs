@@ -39,6 +39,7 @@ pub mod client_address;
 pub mod color;
 pub mod cursor;
 pub mod delivery;
+pub mod distinct;
 pub mod drops;
 pub mod event;
 pub mod https_url;

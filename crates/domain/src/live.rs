@@ -1,6 +1,7 @@
 //! Categories, lives and broadcast settings (`docs/spec/lives.md`).
 
 use crate::chat::check_web_address;
+use crate::distinct::distinct_up_to;
 use crate::limits::{LIVE_TITLE_CHARS_MAX, NAME_CHARS_MAX, TAG_CHARS_MAX, TAGS_MAX};
 use crate::{CategoryId, Invalid, Rule, invalid};
 
@@ -143,20 +144,15 @@ pub fn check_title(field: &'static str, title: &str) -> Result<(), Invalid> {
 ///
 /// # Errors
 /// `Invalid` naming `tags`.
-pub fn distinct_tags(given: Vec<String>) -> Result<Vec<String>, Invalid> {
-    let mut tags: Vec<String> = Vec::new();
-    for tag in given {
-        if !is_tag(&tag) {
-            return Err(Invalid::new("tags", Rule::Tag));
-        }
-        if !tags.contains(&tag) {
-            tags.push(tag);
-        }
-        if tags.len() > TAGS_MAX {
-            return Err(Invalid::new("tags", Rule::Items { min: 0, max: TAGS_MAX }));
-        }
+pub fn distinct_tags(given: &[String]) -> Result<Vec<String>, Invalid> {
+    let tags = distinct_up_to(TAGS_MAX, given.iter().map(String::as_str));
+    if !tags.iter().copied().all(is_tag) {
+        return Err(Invalid::new("tags", Rule::Tag));
     }
-    Ok(tags)
+    if tags.len() > TAGS_MAX {
+        return Err(Invalid::new("tags", Rule::Items { min: 0, max: TAGS_MAX }));
+    }
+    Ok(tags.into_iter().map(str::to_owned).collect())
 }
 
 fn is_tag(tag: &str) -> bool {
@@ -185,7 +181,7 @@ mod tests {
 
     #[test]
     fn tags_of_any_script_without_spaces_or_special_characters() {
-        let check = |tag: &str, ok| assert_eq!(distinct_tags(vec![tag.to_owned()]).is_ok(), ok, "{tag:?}");
+        let check = |tag: &str, ok| assert_eq!(distinct_tags(&[tag.to_owned()]).is_ok(), ok, "{tag:?}");
         check("게임", true);
         check("게임", true); // decomposed
         check("café", true);
@@ -206,11 +202,11 @@ mod tests {
     #[test]
     fn at_most_twenty_distinct_tags_in_their_order() {
         let tags = |count: usize| (0..count).map(|n| format!("t{n}")).collect::<Vec<_>>();
-        assert_eq!(distinct_tags(tags(20)), Ok(tags(20)));
-        assert!(distinct_tags(tags(21)).is_err());
-        assert_eq!(distinct_tags([tags(20), tags(20)].concat()), Ok(tags(20)));
-        assert!(distinct_tags([tags(20), vec!["one more".to_owned()]].concat()).is_err());
-        assert_eq!(distinct_tags(vec![]), Ok(vec![]));
+        assert_eq!(distinct_tags(&tags(20)), Ok(tags(20)));
+        assert!(distinct_tags(&tags(21)).is_err());
+        assert_eq!(distinct_tags(&[tags(20), tags(20)].concat()), Ok(tags(20)));
+        assert!(distinct_tags(&[tags(20), vec!["one more".to_owned()]].concat()).is_err());
+        assert_eq!(distinct_tags(&[]), Ok(vec![]));
     }
 
     #[test]

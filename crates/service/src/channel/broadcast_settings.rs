@@ -51,7 +51,7 @@ impl Service {
         if let Some(title) = &change.title {
             check_title("defaultLiveTitle", title)?;
         }
-        let tags = change.tags.map(distinct_tags).transpose()?;
+        let tags = change.tags.as_deref().map(distinct_tags).transpose()?;
         let (channel, change) = (channel.clone(), SettingChange { tags, ..change });
         self.write(async move |work: &mut Work<'_>| change_setting(work, &channel, change).await).await
     }

@@ -139,7 +139,7 @@ impl LiveReport {
             let rule = Rule::Integer { min: 0, max: CONCURRENT_USERS_MAX };
             return Err(Invalid::new("concurrentUserCount", rule));
         }
-        let tags = self.tags.map(distinct_tags).transpose()?;
+        let tags = self.tags.as_deref().map(distinct_tags).transpose()?;
         Ok(Self { tags, ..self })
     }
 

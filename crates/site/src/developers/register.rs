@@ -3,7 +3,9 @@
 use askama::Template;
 use domain::OrganizationId;
 use domain::application::{Presentation, RedirectUri};
+use domain::distinct::distinct_up_to;
 use domain::https_url::HttpsUrl;
+use domain::limits::REDIRECT_URIS_MAX;
 use domain::member::MemberRole;
 use domain::secret::SecretHash;
 use service::idempotency::IdempotencyKey;
@@ -165,10 +167,9 @@ pub(super) fn optional_url(
 /// Redirect addresses, one on each line. The error quotes the first wrong one.
 pub(super) fn redirect_uris(fields: &FormFields, errors: &mut FieldErrors, lang: Lang) -> Vec<RedirectUri> {
     let lines = fields.text("redirectUris").lines().map(str::trim).filter(|line| !line.is_empty());
-    let mut addresses: Vec<RedirectUri> = Vec::new();
-    for line in lines {
+    let mut addresses = Vec::new();
+    for line in distinct_up_to(REDIRECT_URIS_MAX, lines) {
         match RedirectUri::parse(line) {
-            Ok(address) if addresses.contains(&address) => {}
             Ok(address) => addresses.push(address),
             Err(invalid) => {
                 let rule = invalid.rule.text(lang.into());

@@ -1,7 +1,6 @@
 //! The pairs of a query.
 
-use std::collections::HashSet;
-
+use domain::distinct::distinct_up_to;
 use domain::{Invalid, Rule};
 
 /// The pairs of a query, percent-decoded.
@@ -60,8 +59,7 @@ impl Pairs {
         let bracketed = format!("{name}[]");
         let values = self.0.iter().filter(|(key, _)| key == name || *key == bracketed);
         let items = values.flat_map(|(_, value)| value.split(',')).filter(|item| !item.is_empty());
-        let mut seen = HashSet::new();
-        items.filter(|item| seen.insert(*item)).take(max + 1).collect()
+        distinct_up_to(max, items)
     }
 
     /// [`Pairs::list`], or `None` if the parameter is absent.

@@ -15,7 +15,7 @@ use crate::fixture::Fixture;
 
 /// Who may open a page or post a form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Reader {
+pub(super) enum Reader {
     /// Also people who are not signed in.
     Anybody,
     /// Each signed-in person, for what is the person's own. Ids of others change nothing.
@@ -116,6 +116,7 @@ const TABLE: &[(&str, &str, Reader)] = &[
     ("POST", "/developers/organizations/{organizationId}/invitations", Owner),
     ("POST", "/developers/organizations/{organizationId}/invitation", Owner),
     ("POST", "/developers/organizations/{organizationId}/members/{channelId}", Owner),
+    ("POST", "/developers/invitations", Person),
     ("GET", "/operator", Operator),
     ("GET", "/operator/requests", Operator),
     ("GET", "/operator/requests/{requestId}", Operator),
@@ -187,8 +188,8 @@ const TYPED: &str = "<script>alert(3)</script>\"'<img src=y onerror=alert(4)>";
 const ELSEWHERE: &str = "//evil.example/";
 
 /// A person `haneul` to whom everything belongs, with the role of an operator, and a stranger.
-struct Scene {
-    owner: Browser,
+pub(super) struct Scene {
+    pub(super) owner: Browser,
     stranger: Browser,
     /// What stands in place of a placeholder, for paths that begin so. The longest beginning counts.
     ids: Vec<(&'static str, &'static str, String)>,
@@ -205,7 +206,7 @@ async fn put(world: &World, path: &str, body: Value) {
 }
 
 impl Scene {
-    async fn set_up(world: &World, name: &str) -> Self {
+    pub(super) async fn set_up(world: &World, name: &str) -> Self {
         let Fixture { streamer, review_request_id, webhook_owner, .. } = Fixture::set_up(world).await;
         let member = "/platform/v1/organizations/webhook-owner/members/haneul";
         put(world, member, json!({ "role": "admin" })).await;
@@ -326,7 +327,7 @@ impl Scene {
         filled
     }
 
-    fn rows(&self, method: &str) -> impl Iterator<Item = (String, Reader)> {
+    pub(super) fn rows(&self, method: &str) -> impl Iterator<Item = (String, Reader)> {
         let rows = TABLE.iter().filter(move |row| row.0 == method);
         rows.map(|(_, path, reader)| (self.address(path), *reader))
     }

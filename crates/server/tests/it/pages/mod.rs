@@ -21,6 +21,7 @@ mod landing;
 mod operator;
 mod providers;
 mod sign_in;
+mod sizes;
 mod studio;
 mod studio_chat;
 mod studio_managers;
