@@ -11,6 +11,8 @@ use ipnet::{IpNet, Ipv4Net};
 
 /// Prefix length of IPv6 addresses that count as one caller: the smallest network that a subscriber is given.
 const IPV6_BLOCK_BITS: u8 = 64;
+/// Prefix length of the IPv6 networks that sites are given.
+const IPV6_NETWORK_BITS: u8 = 48;
 /// Prefix length of the network of IPv4 addresses within IPv6 (::ffff:0:0/96).
 const MAPPED_BITS: u8 = 96;
 
@@ -27,6 +29,20 @@ impl From<IpAddr> for AddressBlock {
             }
             v4 => v4,
         })
+    }
+}
+
+impl AddressBlock {
+    /// The network that the block is part of: the /48 of an IPv6 address, the largest that a site is usually
+    /// given. An IPv4 address stands for itself.
+    pub fn network(self) -> IpAddr {
+        match self.0 {
+            IpAddr::V6(address) => {
+                let mask = u128::MAX << (Ipv6Addr::BITS - u32::from(IPV6_NETWORK_BITS));
+                Ipv6Addr::from_bits(address.to_bits() & mask).into()
+            }
+            v4 => v4,
+        }
     }
 }
 

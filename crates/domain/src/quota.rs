@@ -85,13 +85,19 @@ pub enum QuotaName {
     Accounts,
     /// Requests and forms of a person for one page of the studio.
     Studio,
+    /// Checks of passwords, right or wrong.
+    Passwords,
+    /// Requests for pages, and forms, of a person, or of a network address where nobody is signed in.
+    Pages,
+    /// Searches of a network address in the documentation.
+    Search,
     /// Requests of a network address without a known caller.
     Address,
 }
 
 impl QuotaName {
     /// Every quota.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 12] = [
         Self::Client,
         Self::User,
         Self::Token,
@@ -100,6 +106,9 @@ impl QuotaName {
         Self::ChatSend,
         Self::Accounts,
         Self::Studio,
+        Self::Passwords,
+        Self::Pages,
+        Self::Search,
         Self::Address,
     ];
 
@@ -114,6 +123,9 @@ impl QuotaName {
             Self::ChatSend => "chat-send",
             Self::Accounts => "accounts",
             Self::Studio => "studio",
+            Self::Passwords => "passwords",
+            Self::Pages => "pages",
+            Self::Search => "search",
             Self::Address => "address",
         }
     }

@@ -86,7 +86,7 @@ pub(crate) async fn populate(
         let cookie = setup.sign_in(clients, &known[application as usize], &names[channel as usize]).await?;
         Ok((channel, cookie))
     };
-    let cookies: HashMap<u32, String> = setup.all(first, sign_in).await?.into_iter().collect();
+    let cookies: HashMap<u32, String> = setup.all_over(SIGN_INS, first, sign_in).await?.into_iter().collect();
     let known = applications.clone();
     let consent = async move |setup: &Setup, clients: &mut Clients, pair: (u32, u32)| {
         let cookie = cookies.get(&pair.1).map(String::as_str).unwrap_or_default();
@@ -98,6 +98,9 @@ pub(crate) async fn populate(
     let applications = Rc::into_inner(applications).ok_or("setup: applications are still in use")?;
     Ok(Population { applications, channels: ids, viewer, tokens })
 }
+
+/// Sign-ins at once. The server lets four checks of passwords of one address wait.
+const SIGN_INS: usize = 4;
 
 /// One client for each part of the service.
 struct Clients {
@@ -129,6 +132,16 @@ impl Setup {
         jobs: Vec<T>,
         work: impl AsyncFn(&Self, &mut Clients, T) -> Result<R, String> + 'static,
     ) -> Result<Vec<R>, String> {
+        self.all_over(CONNECTIONS, jobs, work).await
+    }
+
+    /// As [`all`](Self::all), over this many connections.
+    async fn all_over<T: 'static, R: 'static>(
+        self: &Rc<Self>,
+        connections: usize,
+        jobs: Vec<T>,
+        work: impl AsyncFn(&Self, &mut Clients, T) -> Result<R, String> + 'static,
+    ) -> Result<Vec<R>, String> {
         let results = Rc::new(RefCell::new(Vec::with_capacity(jobs.len())));
         let problem = Rc::new(RefCell::new(None));
         let clients = || Clients::new(&self.world, self.clock);
@@ -143,7 +156,7 @@ impl Setup {
             }
             setup.progress.done.update(|done| done + 1);
         };
-        each(jobs.into_iter().enumerate().collect(), CONNECTIONS, clients, work).await;
+        each(jobs.into_iter().enumerate().collect(), connections, clients, work).await;
         if let Some(kind) = problem.take() {
             return Err(format!("setup: {kind}"));
         }

@@ -151,7 +151,7 @@ impl Service {
 
     fn begin_batches<R: GroupCommit>(&self) {
         while let Some(batch) = R::queue(&self.0).begin_batch() {
-            let service = Self(self.0.clone(), None);
+            let service = Self(self.0.clone(), None, None);
             tokio::spawn(async move { service.run_batch::<R>(batch).await });
         }
     }

@@ -1,23 +1,23 @@
 //! The recent requests of each caller. Each node counts in its own memory. So a caller of `n` nodes gets up
 //! to `n` times its quota, and a restart resets the counts. In return a check costs nanoseconds.
+//!
+//! Each kind of counted request has a table of its own. So requests that anybody can make in any number, such
+//! as forms from many addresses, never take the room of others, such as sign-ins.
 
-use std::collections::HashMap;
+mod table;
+
 use std::hash::{BuildHasher, Hash, RandomState};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use domain::quota::{Quota, QuotaName, QuotaStatus};
 
-/// Maximum number of buckets over all shards, at most 16 MiB. Half of them are for authenticated callers. So
-/// callers that are not authenticated, whose number has no limit, never take the room of the others.
-pub const BUCKETS_MAX: usize = 262_144;
-/// Shards of each half.
-const SHARDS: usize = 16;
-/// Buckets of one shard.
-const SHARD_BUCKETS_MAX: usize = BUCKETS_MAX / 2 / SHARDS;
-/// The pause between two scans of a full shard for buckets to drop, in seconds. Without the pause every
-/// invented caller would cost a scan.
-const SCAN_PAUSE_S: u32 = 1;
+use self::table::BucketTable;
+
+/// Maximum number of buckets of the calls of applications for users, and of their messages and session URLs:
+/// 2 MiB of each kind.
+const USER_BUCKETS_MAX: usize = 131_072;
+/// Maximum number of buckets of each other kind: 1 MiB.
+const BUCKETS_MAX: usize = 65_536;
 
 /// The requests that a quota counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -42,6 +42,13 @@ pub enum Counted {
     KnownPlace,
     /// Wrong passwords of a signed-in person, on the pages of the account.
     Confirmations,
+    /// Checks of passwords for a network address, right or wrong.
+    AddressChecks,
+    /// Checks of passwords of an account at a known address whose [`AddressChecks`](Self::AddressChecks) are
+    /// used up.
+    KnownPlaceChecks,
+    /// Right passwords of an account.
+    AccountChecks,
     /// Registrations of a network address.
     Registrations,
     /// Requested password resets of a network address.
@@ -52,17 +59,30 @@ pub enum Counted {
     StudioPages,
     /// Forms of a person on a page of the studio.
     StudioForms,
+    /// Requests of a person for pages.
+    Pages,
+    /// Forms of a person.
+    Forms,
+    /// Requests for pages of a network address where nobody is signed in.
+    VisitorPages,
+    /// Forms of a network address where nobody is signed in.
+    VisitorForms,
+    /// Searches of a network address in the documentation.
+    Searches,
     /// Wrong operator keys from a network address.
     OperatorKeys,
     /// Session URLs of a caller.
     SessionUrls,
     /// Chat messages of a user.
     ChatSend,
-    /// Calls without authentication from a network address.
+    /// Calls without authentication from a network address. The last kind.
     Unknown,
 }
 
 impl Counted {
+    /// The number of kinds.
+    const KINDS: usize = Self::Unknown as usize + 1;
+
     /// The name of the quota, for a refusal.
     pub const fn name(self) -> QuotaName {
         match self {
@@ -74,6 +94,9 @@ impl Counted {
             Self::Unknown => QuotaName::Address,
             Self::Registrations | Self::PasswordResets | Self::UpstreamSignIns => QuotaName::Accounts,
             Self::StudioPages | Self::StudioForms => QuotaName::Studio,
+            Self::Pages | Self::Forms | Self::VisitorPages | Self::VisitorForms => QuotaName::Pages,
+            Self::Searches => QuotaName::Search,
+            Self::AddressChecks | Self::KnownPlaceChecks | Self::AccountChecks => QuotaName::Passwords,
             Self::Exchanges
             | Self::ClientSecrets
             | Self::SignIns
@@ -84,26 +107,6 @@ impl Counted {
             | Self::OperatorKeys => QuotaName::Failures,
         }
     }
-
-    /// Whether the counted callers are not authenticated, so that one person can pose as any number of
-    /// callers.
-    const fn is_unauthenticated(self) -> bool {
-        match self {
-            Self::Client
-            | Self::User
-            | Self::Token
-            | Self::Exchanges
-            | Self::SessionUrls
-            | Self::ChatSend
-            | Self::KnownPlace
-            | Self::StudioPages
-            | Self::StudioForms
-            | Self::Confirmations => false,
-            Self::ClientSecrets | Self::SignIns | Self::Account | Self::SlowedAccount => true,
-            Self::OperatorKeys | Self::Unknown => true,
-            Self::Registrations | Self::PasswordResets | Self::UpstreamSignIns => true,
-        }
-    }
 }
 
 /// The buckets of all callers.
@@ -111,37 +114,21 @@ impl Counted {
 pub struct Quotas {
     enforced: bool,
     hasher: RandomState,
-    authenticated: [Mutex<QuotaShard>; SHARDS],
-    unauthenticated: [Mutex<QuotaShard>; SHARDS],
-}
-
-#[derive(Debug, Default)]
-struct QuotaShard {
-    /// For each caller, the time at which the bucket is full again.
-    buckets: HashMap<u64, u64>,
-    /// The earliest time of the next scan for full buckets.
-    scan_at: u64,
-}
-
-impl QuotaShard {
-    fn has_room_for(&mut self, key: u64, now: u64) -> bool {
-        let full = |buckets: &HashMap<u64, u64>| buckets.len() >= SHARD_BUCKETS_MAX;
-        if full(&self.buckets) && !self.buckets.contains_key(&key) && now >= self.scan_at {
-            self.buckets.retain(|_, full_at| *full_at > now);
-            self.scan_at = now.saturating_add(u64::from(SCAN_PAUSE_S) * 1_000_000);
-        }
-        !full(&self.buckets) || self.buckets.contains_key(&key)
-    }
+    /// A table for each kind.
+    tables: [BucketTable; Counted::KINDS],
 }
 
 impl Quotas {
     pub(crate) fn new(enforced: bool) -> Self {
-        let hasher = RandomState::new();
-        Self { enforced, hasher, authenticated: Default::default(), unauthenticated: Default::default() }
+        let of_users = [Counted::User, Counted::SessionUrls, Counted::ChatSend].map(|kind| kind as usize);
+        let table = |kind| match of_users.contains(&kind) {
+            true => BucketTable::new(USER_BUCKETS_MAX),
+            false => BucketTable::new(BUCKETS_MAX),
+        };
+        Self { enforced, hasher: RandomState::new(), tables: std::array::from_fn(table) }
     }
 
-    /// Takes one request of `caller` from its bucket. `None` if quotas are off. If no bucket is left for a
-    /// new caller, the caller is refused.
+    /// Takes one request of `caller` from its bucket. `None` if quotas are off.
     pub fn take(
         &self,
         counted: Counted,
@@ -149,15 +136,12 @@ impl Quotas {
         quota: Quota,
         now: Duration,
     ) -> Option<QuotaStatus> {
-        self.with(counted, caller, now, |bucket, now| match bucket {
-            Some(full_at) => quota.take(full_at, now),
-            None => QuotaStatus { remaining: 0, retry_after_s: Some(SCAN_PAUSE_S), ..quota.untouched() },
-        })
+        self.with(counted, caller, |bucket| quota.take(bucket, micros(now)))
     }
 
     /// Returns a taken request to the bucket.
-    pub fn give_back(&self, counted: Counted, caller: impl Hash, quota: Quota, now: Duration) {
-        self.with(counted, caller, now, |bucket, _| bucket.map(|full_at| quota.give_back(full_at)));
+    pub fn give_back(&self, counted: Counted, caller: impl Hash, quota: Quota) {
+        self.with(counted, caller, |bucket| quota.give_back(bucket));
     }
 
     /// Takes one request of `caller`, and returns the time that the caller has to wait, at most `delay_max`:
@@ -170,11 +154,8 @@ impl Quotas {
         delay_max: Duration,
         now: Duration,
     ) -> Duration {
-        let delay = self.with(counted, caller, now, |bucket, now| {
-            let Some(full_at) = bucket else { return delay_max };
-            Duration::from_micros(quota.pace(full_at, micros(delay_max), now))
-        });
-        delay.unwrap_or_default()
+        let delay = self.with(counted, caller, |bucket| quota.pace(bucket, micros(delay_max), micros(now)));
+        Duration::from_micros(delay.unwrap_or_default())
     }
 
     /// Uses up the quota of `caller` for `span`: [`Quota::exhaust`]. Returns the time until the next request
@@ -201,10 +182,8 @@ impl Quotas {
         quota: Quota,
         now: Duration,
     ) -> Option<QuotaStatus> {
-        self.with(counted, caller, now, |bucket, now| match bucket {
-            Some(full_at) => quota.peek(*full_at, now),
-            None => quota.untouched(),
-        })
+        let bucket = self.enforced.then(|| self.tables[counted as usize].get(self.key(caller)))?;
+        Some(bucket.map_or(quota.untouched(), |full_at| quota.peek(full_at, micros(now))))
     }
 
     /// The status of a caller without a quota: all requests are left. `None` if quotas are off.
@@ -212,27 +191,15 @@ impl Quotas {
         self.enforced.then(|| quota.untouched())
     }
 
-    /// Calls `act` with the bucket of a caller, or with `None` if no room is left for a new bucket. Returns
-    /// `None` if quotas are off.
-    fn with<T>(
-        &self,
-        counted: Counted,
-        caller: impl Hash,
-        now: Duration,
-        act: impl FnOnce(Option<&mut u64>, u64) -> T,
-    ) -> Option<T> {
-        if !self.enforced {
-            return None;
-        }
-        // A 64-bit keyed hash identifies a caller. It takes eight bytes, and a caller cannot cause a
-        // collision on purpose.
-        let key = self.hasher.hash_one((counted, caller));
-        let now = micros(now);
-        let shards = if counted.is_unauthenticated() { &self.unauthenticated } else { &self.authenticated };
-        let shard = &shards[usize::try_from(key % SHARDS as u64).unwrap_or(0)];
-        let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
-        let bucket = shard.has_room_for(key, now).then(|| shard.buckets.entry(key).or_insert(0));
-        Some(act(bucket, now))
+    /// Calls `act` with the bucket of a caller. Returns `None` if quotas are off.
+    fn with<T>(&self, counted: Counted, caller: impl Hash, act: impl FnOnce(&mut u64) -> T) -> Option<T> {
+        self.enforced.then(|| self.tables[counted as usize].with(self.key(caller), act))
+    }
+
+    /// A 64-bit keyed hash identifies a caller. It takes eight bytes, and a caller cannot cause a collision
+    /// on purpose. Zero is no key.
+    fn key(&self, caller: impl Hash) -> u64 {
+        self.hasher.hash_one(caller).max(1)
     }
 }
 
@@ -260,34 +227,66 @@ mod tests {
         assert!(!refused(Counted::Token, "a"));
     }
 
+    const TEN: Quota = Quota::per_minute(10);
+    const NOW: Duration = Duration::from_secs(1);
+
+    fn is_refused(quotas: &Quotas, counted: Counted, caller: impl Hash, quota: Quota) -> bool {
+        quotas.take(counted, caller, quota, NOW).is_some_and(|status| status.retry_after_s.is_some())
+    }
+
     #[test]
-    fn the_number_of_buckets_is_bounded() {
+    fn the_number_of_buckets_is_bounded_and_nobody_is_refused_for_the_number_of_others() {
         let quotas = Quotas::new(true);
-        let begin = Duration::from_secs(1);
-        for caller in 0..BUCKETS_MAX * 2 {
-            quotas.take(Counted::SignIns, caller, ONE, begin);
+        for caller in 0..BUCKETS_MAX * 4 {
+            assert!(!is_refused(&quotas, Counted::SignIns, caller, TEN));
         }
-        let kept = || -> usize {
-            quotas.unauthenticated.iter().map(|shard| shard.lock().expect("not poisoned").buckets.len()).sum()
-        };
-        assert_eq!(kept(), BUCKETS_MAX / 2);
-        // A new caller is refused, with the maximum delay. A caller with a bucket and an authenticated
-        // caller are not.
-        let refused = |counted, caller: &str, now| {
-            quotas.take(counted, caller, ONE, now).is_some_and(|s| s.retry_after_s.is_some())
-        };
-        assert!(refused(Counted::SignIns, "new", begin));
-        assert_eq!(quotas.pace(Counted::Account, "new", ONE, begin, begin), begin);
-        assert!(!refused(Counted::Client, "new", begin));
-        quotas.give_back(Counted::SignIns, 0_usize, ONE, begin);
-        let first = quotas.take(Counted::SignIns, 0_usize, ONE, begin);
-        assert_eq!(first.and_then(|status| status.retry_after_s), None);
-        // After two minutes all buckets are full again and are dropped.
-        let later = Duration::from_secs(121);
-        for caller in 0..SHARDS * 20 {
-            assert!(!refused(Counted::SignIns, &format!("later {caller}"), later));
+        assert_eq!(quotas.tables[Counted::SignIns as usize].buckets(), BUCKETS_MAX);
+        assert!(!is_refused(&quotas, Counted::SignIns, "new", TEN));
+        assert_eq!(quotas.pace(Counted::Account, "new", ONE, NOW, NOW), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_caller_who_used_its_quota_up_is_not_forgotten_for_many_who_did_not() {
+        let quotas = Quotas::new(true);
+        let guessers = 0..200_u64;
+        for guesser in guessers.clone() {
+            for tried in 0..11 {
+                assert_eq!(is_refused(&quotas, Counted::SignIns, ("guesser", guesser), TEN), tried == 10);
+            }
         }
-        assert!(kept() <= SHARDS * 20);
+        for caller in 0..BUCKETS_MAX * 4 {
+            is_refused(&quotas, Counted::SignIns, caller, TEN);
+        }
+        for guesser in guessers {
+            assert!(is_refused(&quotas, Counted::SignIns, ("guesser", guesser), TEN));
+        }
+    }
+
+    #[test]
+    fn forms_from_a_large_network_take_no_room_of_sign_ins() {
+        use std::net::{IpAddr, Ipv6Addr};
+
+        use domain::client_address::AddressBlock;
+
+        let quotas = Quotas::new(true);
+        let block = |subnet: u32| {
+            let [_, high, middle, low] = subnet.to_be_bytes();
+            let (high, low) = (u16::from(high), u16::from_be_bytes([middle, low]));
+            let address = Ipv6Addr::new(0x2001, 0xdb8, high, low, 0, 0, 0, 1);
+            Some(AddressBlock::from(IpAddr::from(address)))
+        };
+        for form in [Counted::Registrations, Counted::PasswordResets, Counted::VisitorForms] {
+            for subnet in 0..70_000 {
+                quotas.take(form, block(subnet), Quota::new(10, 3_600), NOW);
+            }
+        }
+        for kind in [Counted::SignIns, Counted::AddressChecks, Counted::ClientSecrets, Counted::OperatorKeys]
+        {
+            for subnet in [1, 100_000, 1_000_000] {
+                let status = quotas.take(kind, block(subnet), TEN, NOW);
+                assert_eq!(status.map(|status| status.remaining), Some(9), "{kind:?}");
+            }
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use bus::Bus;
 use domain::audit::Actor;
+use domain::client_address::AddressBlock;
 use domain::cursor::CursorKey;
 use domain::operator_key::OperatorRole;
 use domain::retention::Retention;
@@ -80,9 +81,10 @@ pub struct ServiceDeps {
 }
 
 /// All operations of Stagedoor, shared by every edge of a node. Cheap to clone. A handle may have an actor,
-/// whose changes are written to the audit log.
+/// whose changes are written to the audit log, and the address of a caller, which pays for checks of
+/// passwords.
 #[derive(Clone)]
-pub struct Service(pub(crate) Arc<Inner>, pub(crate) Option<Arc<Acting>>);
+pub struct Service(pub(crate) Arc<Inner>, pub(crate) Option<Arc<Acting>>, pub(crate) Option<AddressBlock>);
 
 /// The parts of a node's [`Service`].
 pub(crate) struct Inner {
@@ -212,14 +214,14 @@ impl Service {
             socket_faults,
             audit_counter: Arc::default(),
         };
-        Self(Arc::new(inner), None)
+        Self(Arc::new(inner), None, None)
     }
 
     /// A handle of the same service for this actor with this operator role. What it changes is written to the
     /// audit log, with the id of the request.
     pub fn acting_as(&self, actor: Actor, role: Option<OperatorRole>, request_id: String) -> Self {
         let counter = self.0.audit_counter.clone();
-        Self(self.0.clone(), Some(Arc::new(Acting { actor, role, request_id, counter })))
+        Self(self.0.clone(), Some(Arc::new(Acting { actor, role, request_id, counter })), self.2)
     }
 
     /// The source of time.

@@ -129,7 +129,7 @@ pub(crate) async fn show_delete(person: Person) -> PageAnswer {
 /// `POST /account/email`.
 pub(crate) async fn submit_email(PostedBy { person, fields }: PostedBy) -> PageAnswer {
     let (email, proof) = (fields.text("email"), confirmation(&person, &fields));
-    let (service, lang) = (person.visitor.web().service(), person.visitor.lang());
+    let (service, lang) = (person.visitor.service(), person.visitor.lang());
     let new = (Some(email), fields.text("code"));
     let changed = guessed(&person, service.change_email(&person.channel_id, proof, new, lang.into())).await;
     if changed.is_ok() {
@@ -142,7 +142,7 @@ pub(crate) async fn submit_email(PostedBy { person, fields }: PostedBy) -> PageA
 pub(crate) async fn submit_password(PostedBy { person, fields }: PostedBy) -> PageAnswer {
     let visitor = &person.visitor;
     let passwords = (fields.text("password"), fields.text("newPassword"));
-    let (service, lang) = (visitor.web().service(), visitor.lang());
+    let (service, lang) = (visitor.service(), visitor.lang());
     let changed =
         service.change_password(&person.channel_id, visitor.browser_token(), passwords, lang.into());
     let changed = guessed(&person, changed).await;
@@ -152,7 +152,7 @@ pub(crate) async fn submit_password(PostedBy { person, fields }: PostedBy) -> Pa
 /// `POST /account/delete`.
 pub(crate) async fn submit_delete(PostedBy { person, fields }: PostedBy) -> PageAnswer {
     let (login, proof) = (fields.text("login"), confirmation(&person, &fields));
-    let service = person.visitor.web().service();
+    let service = person.visitor.service();
     let deleted = service.delete_account(&person.channel_id, login, fields.text("code"), proof);
     let deleted = guessed(&person, deleted).await;
     answer(&person, AccountForm::Delete, &fields, deleted).await

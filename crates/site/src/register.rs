@@ -82,10 +82,10 @@ pub(crate) async fn submit(Posted { visitor, fields }: Posted) -> PageAnswer {
         channel_name: channel_name.to_owned(),
         password: fields.text("password").to_owned(),
     };
-    match web.service().register(account).await {
+    match visitor.service().register(account).await {
         Ok((channel, token)) => {
             let page = proof_page(&visitor);
-            web.service().send_email_proof(&channel, &page, visitor.lang().into()).await?;
+            visitor.web().service().send_email_proof(&channel, &page, visitor.lang().into()).await?;
             visitor.signed_in(&token, HOME).await
         }
         Err(error) => {

@@ -99,7 +99,7 @@ fn without_token(visitor: &Visitor) -> Shell<'_> {
 /// depend on the account.
 pub(crate) async fn submit(Posted { visitor, fields }: Posted) -> PageAnswer {
     check_passwords(&visitor)?;
-    let (service, lang) = (visitor.web().service(), visitor.lang());
+    let (service, lang) = (visitor.service(), visitor.lang());
     let token = fields.text("token");
     if token.is_empty() {
         charge_password_reset(visitor.web(), visitor.request())?;

@@ -125,7 +125,7 @@ pub(crate) async fn begin(PostedBy { person, .. }: PostedBy) -> PageAnswer {
 /// `POST /account/two-factor/confirm`: turns it on, and shows the recovery codes.
 pub(crate) async fn confirm(PostedBy { person, fields }: PostedBy) -> PageAnswer {
     let visitor = &person.visitor;
-    let (service, lang) = (visitor.web().service(), visitor.lang());
+    let (service, lang) = (visitor.service(), visitor.lang());
     let (proof, code) = (confirmation(&person, &fields), fields.text("code"));
     let confirmed = service.confirm_two_factor(&person.channel_id, proof, code, lang.into());
     with_codes(&person, guessed(&person, confirmed).await).await
@@ -133,7 +133,7 @@ pub(crate) async fn confirm(PostedBy { person, fields }: PostedBy) -> PageAnswer
 
 /// `POST /account/two-factor/codes`: new recovery codes.
 pub(crate) async fn renew(PostedBy { person, fields }: PostedBy) -> PageAnswer {
-    let service = person.visitor.web().service();
+    let service = person.visitor.service();
     let renewed = service.renew_recovery_codes(
         &person.channel_id,
         confirmation(&person, &fields),
@@ -145,7 +145,7 @@ pub(crate) async fn renew(PostedBy { person, fields }: PostedBy) -> PageAnswer {
 /// `POST /account/two-factor/off`.
 pub(crate) async fn turn_off(PostedBy { person, fields }: PostedBy) -> PageAnswer {
     let visitor = &person.visitor;
-    let (service, lang) = (visitor.web().service(), visitor.lang());
+    let (service, lang) = (visitor.service(), visitor.lang());
     let (proof, code) = (confirmation(&person, &fields), fields.text("code"));
     let done = service.turn_two_factor_off(&person.channel_id, proof, code, lang.into());
     match guessed(&person, done).await {

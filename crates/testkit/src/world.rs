@@ -60,6 +60,8 @@ pub struct Setup {
     pub passwords: bool,
     /// For how many days after a sign-in tokens can be refreshed.
     pub token_days_max: Option<i64>,
+    /// The cost of a password.
+    pub password_cost: PasswordCost,
 }
 
 impl Default for Setup {
@@ -81,6 +83,7 @@ impl Default for Setup {
             upstreams: &[],
             passwords: true,
             token_days_max: None,
+            password_cost: PasswordCost::LEAST,
         }
     }
 }
@@ -424,7 +427,7 @@ pub(crate) fn settings(setup: Setup, target: &Target) -> Settings {
         },
         upstreams: setup.upstreams.to_vec(),
         mail_hook: None,
-        password_cost: PasswordCost::LEAST,
+        password_cost: setup.password_cost,
         archive: None,
         footprint: Footprint::Whole,
         brand: (setup.brand)(),

@@ -1,9 +1,14 @@
-//! The limits of the forms of people.
+//! The limits of the pages and forms of people.
 
+use std::net::IpAddr;
+
+use domain::client_address::AddressBlock;
 use domain::limits::{
-    FAILURE_QUOTA, PASSWORD_RESET_QUOTA, REGISTRATION_QUOTA, STUDIO_FORM_QUOTA, STUDIO_PAGE_QUOTA,
-    UPSTREAM_SIGN_IN_QUOTA,
+    FAILURE_QUOTA, FORM_QUOTA, IPV6_NETWORK_FACTOR, PAGE_QUOTA, PASSWORD_RESET_QUOTA, REGISTRATION_QUOTA,
+    SEARCH_QUOTA, STUDIO_FORM_QUOTA, STUDIO_PAGE_QUOTA, UPSTREAM_SIGN_IN_QUOTA, VISITOR_FORM_QUOTA,
+    VISITOR_PAGE_QUOTA,
 };
+use domain::quota::Quota;
 use domain::{ChannelId, Refusal};
 use service::Error;
 use service::quotas::Counted;
@@ -18,7 +23,7 @@ use crate::quota::block;
 /// # Errors
 /// [`Refusal::TooManyRequests`].
 pub fn charge_registration(web: &Web, request: &PageRequest) -> Result<(), Refusal> {
-    request.charged.take(web, Counted::Registrations, block(request.client), REGISTRATION_QUOTA)
+    charge_network(web, request, Counted::Registrations, REGISTRATION_QUOTA)
 }
 
 /// Charges the request of a password reset to the address of the client.
@@ -26,7 +31,48 @@ pub fn charge_registration(web: &Web, request: &PageRequest) -> Result<(), Refus
 /// # Errors
 /// [`Refusal::TooManyRequests`].
 pub fn charge_password_reset(web: &Web, request: &PageRequest) -> Result<(), Refusal> {
-    request.charged.take(web, Counted::PasswordResets, block(request.client), PASSWORD_RESET_QUOTA)
+    charge_network(web, request, Counted::PasswordResets, PASSWORD_RESET_QUOTA)
+}
+
+/// Charges a form to the address of the client, and to the network of an IPv6 address, whose owner has many
+/// addresses.
+fn charge_network(web: &Web, request: &PageRequest, counted: Counted, quota: Quota) -> Result<(), Refusal> {
+    let block = block(request.client);
+    request.charged.take(web, counted, block, quota)?;
+    match block.map(AddressBlock::network).filter(IpAddr::is_ipv6) {
+        Some(network) => {
+            let quota = Quota::new(quota.limit * IPV6_NETWORK_FACTOR, quota.period_s);
+            request.charged.take(web, counted, network, quota)
+        }
+        None => Ok(()),
+    }
+}
+
+/// Charges a request for a page, or a form, to its person; to the address of the client where nobody is
+/// signed in.
+///
+/// # Errors
+/// [`Refusal::TooManyRequests`].
+pub(crate) fn charge_page(
+    web: &Web,
+    request: &PageRequest,
+    person: Option<&ChannelId>,
+) -> Result<(), Refusal> {
+    let charged = &request.charged;
+    match (person, request.is_get()) {
+        (Some(person), true) => charged.take(web, Counted::Pages, person.as_str(), PAGE_QUOTA),
+        (Some(person), false) => charged.take(web, Counted::Forms, person.as_str(), FORM_QUOTA),
+        (None, true) => charged.take(web, Counted::VisitorPages, block(request.client), VISITOR_PAGE_QUOTA),
+        (None, false) => charged.take(web, Counted::VisitorForms, block(request.client), VISITOR_FORM_QUOTA),
+    }
+}
+
+/// Charges a search in the documentation to the address of the client.
+///
+/// # Errors
+/// [`Refusal::TooManyRequests`].
+pub(crate) fn charge_search(web: &Web, request: &PageRequest) -> Result<(), Refusal> {
+    request.charged.take(web, Counted::Searches, block(request.client), SEARCH_QUOTA)
 }
 
 /// Charges a sign-in that begins at a provider to the address of the client.
@@ -80,8 +126,7 @@ pub async fn check_guess<T>(
     if done.as_ref().is_err_and(is_wrong) {
         web.count_failure(Failed::Password, request.client);
     } else {
-        let (quotas, now) = (web.service().quotas(), web.service().clock().elapsed());
-        quotas.give_back(Counted::Confirmations, channel.as_str(), FAILURE_QUOTA, now);
+        web.service().quotas().give_back(Counted::Confirmations, channel.as_str(), FAILURE_QUOTA);
     }
     done
 }

@@ -7,6 +7,7 @@ use http::header;
 use service::Purpose;
 
 use crate::Web;
+use crate::account_forms::charge_page;
 use crate::cookies::browser_token;
 use crate::page_request::PageRequest;
 use crate::quota::block;
@@ -25,12 +26,18 @@ pub(crate) struct Browser {
 }
 
 impl Browser {
-    /// The browser that the cookie names, or a new one.
+    /// The browser that the cookie names, or a new one. Each request for a page, and each form, is charged
+    /// here.
+    ///
+    /// # Errors
+    /// [`Refusal::TooManyRequests`](domain::Refusal::TooManyRequests), or when the store fails.
     pub async fn of(web: &Web, request: &PageRequest) -> Result<Self, service::Error> {
-        match browser_token(&request.headers, request.https) {
-            Some(token) => Self::with(web, request, token, false).await,
-            None => Ok(Self::fresh(web)),
-        }
+        let browser = match browser_token(&request.headers, request.https) {
+            Some(token) => Self::with(web, request, token, false).await?,
+            None => Self::fresh(web),
+        };
+        charge_page(web, request, browser.person.as_ref().map(|(person, _)| person))?;
+        Ok(browser)
     }
 
     /// The browser with this token.

@@ -11,6 +11,7 @@ use domain::secret::{BrowserToken, SecretHash};
 use domain::{ChannelId, Timestamp};
 use http::StatusCode;
 use http::request::Parts;
+use service::Service;
 
 use crate::Web;
 use crate::browser::Browser;
@@ -22,6 +23,7 @@ use crate::pages::{
 };
 use crate::problems::problem_answer;
 use crate::providers::{proof, provider_buttons};
+use crate::quota::block;
 
 /// The page that signs people in.
 pub const SIGN_IN: &str = "/sign-in";
@@ -92,6 +94,11 @@ impl Visitor {
     /// The service and its configuration.
     pub fn web(&self) -> &Web {
         &self.web
+    }
+
+    /// The service, for what checks a password or makes one: the address of the visitor pays for it.
+    pub fn service(&self) -> Service {
+        self.web.service().asked_from(block(self.request.client))
     }
 
     /// The request.

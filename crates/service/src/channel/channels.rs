@@ -11,6 +11,7 @@ use domain::{ChannelId, Invalid, Refusal, Rule, invalid};
 use serde_json::json;
 use store::{StoreError, Tx};
 
+use crate::identity::password_queue::{Asker, Busy};
 use crate::work::Work;
 use crate::{ChannelRecord, Error, PersonListing, Service};
 
@@ -138,7 +139,8 @@ impl Service {
         let stored = account.password_hash;
         for candidate in candidates {
             let Some(password) = Password::typed(&candidate) else { continue };
-            if let Ok(true) = self.0.passwords.verify(password, Some(stored.clone()), true).await {
+            let asker = Asker::Operator;
+            if let Ok(true) = self.0.passwords.verify(password, Some(stored.clone()), asker).await {
                 return Ok((StoredPassword::Known(candidate), account.email));
             }
         }
@@ -178,13 +180,16 @@ impl Service {
         match stored {
             Some(stored)
                 if matches!(
-                    self.0.passwords.verify(password.clone(), Some(stored.clone()), true).await,
+                    self.0.passwords.verify(password.clone(), Some(stored.clone()), Asker::Operator).await,
                     Ok(true)
                 ) =>
             {
                 Ok(stored)
             }
-            _ => Ok(self.0.passwords.hash(password).await),
+            _ => {
+                let hashed = self.0.passwords.hash(password, Asker::Operator).await;
+                Ok(hashed.map_err(|Busy| Refusal::Busy { retry_after_s: Busy::RETRY_AFTER_S })?)
+            }
         }
     }
 

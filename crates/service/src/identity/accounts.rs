@@ -13,7 +13,6 @@ use store::queries::accounts::Account;
 use crate::channel::channels::login_taken;
 use crate::identity::account_settings::AccountSettings;
 use crate::identity::mail::write_notice;
-use crate::identity::password::Busy;
 use crate::work::Work;
 use crate::{ChannelRecord, Error, Purpose, Service};
 
@@ -98,7 +97,7 @@ impl Service {
         let email = parse_email(email.as_deref())?;
         let address = email.as_ref().map_or("", Email::as_str);
         let password = self.chosen("password", &password, &[&login, &channel_name, address])?;
-        let password_hash = self.hash_in_turn(password).await?;
+        let password_hash = self.hash_password("", password).await?;
         let now = self.now();
         let channel_id = ChannelId::generate(now, self.random(Purpose::Channel));
         let token = BrowserToken::generate(self.random(Purpose::Browser));
@@ -163,7 +162,7 @@ impl Service {
             return Err(Refusal::NotFound(Resource::Path).into());
         }
         let new = self.chosen("newPassword", new_password, &about(&account))?;
-        let new_hash = self.hash_in_turn(new).await?;
+        let new_hash = self.hash_password(&account.login, new).await?;
         let (service, channel, browser) = (self.clone(), channel.clone(), browser.hash());
         self.write(async move |work: &mut Work<'_>| {
             lock_unchanged(work, &account).await?;
@@ -197,10 +196,9 @@ impl Service {
         let wrong = || Error::from(Invalid::new("password", Rule::RightPassword));
         let password = Password::typed(password).ok_or_else(wrong)?;
         let stored = Some(account.password_hash.clone());
-        match self.0.passwords.verify(password, stored, true).await {
-            Ok(true) => Ok(account),
-            Ok(false) => Err(wrong()),
-            Err(Busy) => Err(Refusal::Busy { retry_after_s: Busy::RETRY_AFTER_S }.into()),
+        match self.verify_password((&account.login, true), password, stored).await? {
+            true => Ok(account),
+            false => Err(wrong()),
         }
     }
 
@@ -212,15 +210,6 @@ impl Service {
         let chars_min = self.account_settings().password_chars_min;
         let chosen = Password::chosen(text, chars_min, about);
         Ok(chosen.map_err(|fault| Invalid::new(field, Rule::Password(fault)))?)
-    }
-
-    /// The hash of a chosen password, unless too many passwords are checked.
-    ///
-    /// # Errors
-    /// [`Refusal::Busy`].
-    pub(crate) async fn hash_in_turn(&self, password: Password) -> Result<String, Error> {
-        let hashed = self.0.passwords.hash_in_turn(password).await;
-        Ok(hashed.map_err(|Busy| Refusal::Busy { retry_after_s: Busy::RETRY_AFTER_S })?)
     }
 }
 

@@ -21,6 +21,8 @@ pub mod operator_keys;
 pub mod operators;
 pub mod organizations;
 pub(crate) mod password;
+mod password_checks;
+pub(crate) mod password_queue;
 pub mod password_resets;
 pub mod sign_in;
 pub mod tokens;

@@ -157,7 +157,7 @@ impl Service {
             .await?;
         let Some(account) = account else { return Ok(ResetOutcome::LinkInvalid) };
         let new = self.chosen("newPassword", new_password, &about(&account))?;
-        let new_hash = self.hash_in_turn(new).await?;
+        let new_hash = self.hash_password(&account.login, new).await?;
         let (service, channel, hash) = (self.clone(), account.channel_id, token.hash());
         self.write(async move |work: &mut Work<'_>| {
             let now = work.now();

@@ -16,7 +16,6 @@ use store::queries::browser_sessions::SignedIn;
 use store::queries::channels::Person;
 use store::queries::tokens::NewCode;
 
-use crate::identity::password::Busy;
 use crate::work::Work;
 use crate::{Error, Purpose, Service};
 
@@ -82,7 +81,8 @@ impl Service {
     /// not take its place in the queue.
     ///
     /// # Errors
-    /// [`Refusal::Busy`] when too many checks wait. Then this password was not checked.
+    /// [`Refusal::TooManyRequests`] when the account or the address has no check left, [`Refusal::Busy`] when
+    /// too many checks wait. Then this password was not checked.
     pub async fn sign_in(
         &self,
         login: &str,
@@ -95,8 +95,7 @@ impl Service {
         // An account without a password takes as long as an unknown login.
         let stored = person.as_ref().map(|(_, hash)| hash.clone());
         let stored = stored.filter(|hash| self.account_settings().accepts(hash));
-        let matches = self.0.passwords.verify(password, stored, known).await;
-        let matches = matches.map_err(|Busy| Refusal::Busy { retry_after_s: Busy::RETRY_AFTER_S })?;
+        let matches = self.verify_password((login, known), password, stored).await?;
         match (matches, person) {
             (true, Some((channel, hash))) => self.open_browser_session(channel, hash, true).await,
             _ => Ok(None),

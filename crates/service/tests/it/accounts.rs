@@ -1,8 +1,12 @@
 //! Accounts: registration, passwords, links of password resets, the second step of a sign-in, removal.
 
+use std::net::IpAddr;
+
+use domain::client_address::AddressBlock;
 use domain::limits::{
-    CODE_FAILURES_MAX, CODE_FAILURES_MS, MAIL_LEASE_MS, MAIL_RETRY_MS, PASSWORD_RESET_LIFETIME_MS,
-    PASSWORD_RESETS_MAX, PENDING_SIGN_IN_LIFETIME_MS, RECOVERY_CODES, TOTP_STEP_MS,
+    BROWSER_SESSIONS_MAX, CODE_FAILURES_MAX, CODE_FAILURES_MS, MAIL_LEASE_MS, MAIL_RETRY_MS,
+    PASSWORD_RESET_LIFETIME_MS, PASSWORD_RESETS_MAX, PENDING_SIGN_IN_LIFETIME_MS, RECOVERY_CODES,
+    TOTP_STEP_MS,
 };
 use domain::mail::{Mail, MailKind};
 use domain::password_fault::PasswordFault;
@@ -31,6 +35,11 @@ pub(crate) fn new_account(login: &str) -> NewAccount {
 
 pub(crate) async fn registered(world: &World, login: &str) -> (ChannelId, BrowserToken) {
     world.service.register(new_account(login)).await.unwrap()
+}
+
+/// One of many addresses. Few checks of one address wait at the same time.
+fn address(n: u8) -> Option<AddressBlock> {
+    Some(AddressBlock::from(IpAddr::from([192, 0, 2, n])))
 }
 
 pub(crate) fn invalid(field: &'static str, rule: Rule) -> Refusal {
@@ -124,8 +133,8 @@ async fn people_register_with_a_login_of_their_own_and_a_good_password() {
 #[tokio::test(flavor = "multi_thread")]
 async fn of_concurrent_registrations_of_a_login_one_succeeds() {
     both(|world| async move {
-        let tasks = (0..8).map(|_| {
-            let service = world.service.clone();
+        let tasks = (0..8_u8).map(|n| {
+            let service = world.service.asked_from(address(n));
             async move { service.register(new_account("haneul")).await }
         });
         let won = winners(at_once(tasks).await, &invalid("login", Rule::Taken));
@@ -203,8 +212,9 @@ async fn a_changed_password_signs_other_browsers_out_and_ends_links() {
 async fn of_concurrent_changes_of_a_password_one_succeeds() {
     both(|world| async move {
         let (channel, token) = registered(&world, "haneul").await;
-        let tasks = (0..6).map(|n| {
-            let (service, channel, token) = (world.service.clone(), channel.clone(), token.clone());
+        let tasks = (0..6_u8).map(|n| {
+            let service = world.service.asked_from(address(n));
+            let (channel, token) = (channel.clone(), token.clone());
             async move {
                 let new = format!("{NEW_PASSWORD} {n}");
                 let changed =
@@ -216,6 +226,38 @@ async fn of_concurrent_changes_of_a_password_one_succeeds() {
         let won = winners(at_once(tasks).await, &Refusal::Internal);
         assert_eq!(won.len(), 1);
         assert!(signs_in(&world, "haneul", &won[0]).await.is_some());
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_person_is_signed_in_in_a_limited_number_of_browsers_and_the_oldest_goes() {
+    both(|world| async move {
+        let (_, first) = registered(&world, "haneul").await;
+        let sign_ins = |count: i64| {
+            at_once((0..count).map(|_| {
+                let service = world.service.clone();
+                async move { service.sign_in_as("haneul").await.unwrap().expect("the login is known") }
+            }))
+        };
+        world.advance_ms(1_000);
+        let others = sign_ins(BROWSER_SESSIONS_MAX - 1).await;
+        assert!(is_signed_in(&world, &first).await, "there is room for all");
+        world.advance_ms(1_000);
+        let more = sign_ins(40).await;
+        assert_eq!(world.count("SELECT COUNT(*) FROM browser_sessions").await, BROWSER_SESSIONS_MAX);
+        assert!(!is_signed_in(&world, &first).await, "the oldest sign-in has ended");
+        for token in &more {
+            assert!(is_signed_in(&world, token).await);
+        }
+        let mut left = 0;
+        for token in &others {
+            left += i64::from(is_signed_in(&world, token).await);
+        }
+        assert_eq!(left, BROWSER_SESSIONS_MAX - 40);
+        // Another person's browsers do not count.
+        let (_, other) = registered(&world, "byeol").await;
+        assert!(is_signed_in(&world, &other).await);
     })
     .await;
 }
@@ -262,8 +304,8 @@ async fn of_concurrent_uses_of_a_link_one_succeeds() {
     both(|world| async move {
         registered(&world, "haneul").await;
         let link = requested_link(&world, "haneul").await;
-        let tasks = (0..6).map(|n| {
-            let (service, link) = (world.service.clone(), link.clone());
+        let tasks = (0..6_u8).map(|n| {
+            let (service, link) = (world.service.asked_from(address(n)), link.clone());
             async move {
                 let new = format!("{NEW_PASSWORD} {n}");
                 service.reset_password(&link, &new, Language::Korean).await.map(|outcome| (outcome, new))

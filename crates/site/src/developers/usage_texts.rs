@@ -76,7 +76,8 @@ pub(super) const fn quota_words(quota: QuotaName, is_users: bool, lang: Lang) ->
             lang.pick("한 유저의 채팅 메시지(모든 앱)", "Chat messages of a user, in all apps")
         }
         (QuotaName::Failures, _) => lang.pick("잘못된 코드와 토큰", "Bad codes and tokens"),
-        (QuotaName::Accounts | QuotaName::Address | QuotaName::Studio, _) => quota.name(),
+        (QuotaName::Accounts | QuotaName::Address | QuotaName::Studio, _)
+        | (QuotaName::Passwords | QuotaName::Pages | QuotaName::Search, _) => quota.name(),
     }
 }
 

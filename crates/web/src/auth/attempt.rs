@@ -19,18 +19,12 @@ pub async fn try_password(
     login: &str,
     password: &str,
 ) -> Result<Result<BrowserToken, SignInError>, service::Error> {
-    let limited = |error| {
-        web.count_failure(Failed::SignInLimited, request.client);
-        Ok(Err(error))
-    };
     let guess = match Guess::begin(web, &request.charged, login, request.client).await {
         Ok(guess) => guess,
-        Err(refusal) => {
-            let retry_after_seconds = refusal.retry_after_s().unwrap_or(1);
-            return limited(SignInError::TooManyAttempts { retry_after_seconds });
-        }
+        Err(refusal) => return limited(web, request, refusal.into()).map(Err),
     };
-    match web.service().sign_in(login, password, guess.known).await {
+    let service = web.service().asked_from(guess.block);
+    match service.sign_in(login, password, guess.known).await {
         Ok(Some(token)) => {
             guess.succeeded();
             Ok(Ok(token))
@@ -41,10 +35,14 @@ pub async fn try_password(
         }
         Err(error) => {
             guess.refund();
-            match error.refusal().retry_after_s() {
-                Some(retry_after_seconds) => limited(SignInError::Busy { retry_after_seconds }),
-                None => Err(error),
-            }
+            limited(web, request, error).map(Err)
         }
     }
+}
+
+/// What the page says when a limit refused the attempt.
+fn limited(web: &Web, request: &PageRequest, error: service::Error) -> Result<SignInError, service::Error> {
+    let limited = SignInError::limited(&error.refusal()).ok_or(error)?;
+    web.count_failure(Failed::SignInLimited, request.client);
+    Ok(limited)
 }

@@ -1,7 +1,8 @@
 //! Limits password guessing (`docs/spec/authorization.md#guessing`).
 //!
 //! An attempt is charged before its password is checked, and refunded if the password is right. So concurrent
-//! attempts have the same limit as attempts one after the other. There are two limits:
+//! attempts have the same limit as attempts one after the other. The check itself has a price of its own,
+//! which the service charges. There are two limits:
 //!
 //! - An address has [`FAILURE_QUOTA`] wrong passwords. A known address, from which the account was signed in
 //!   to before, is charged for this account alone. So other people behind the address cannot use up its
@@ -25,7 +26,7 @@ use crate::{ClientAddress, Web};
 pub(super) struct Guess<'a> {
     web: &'a Web,
     login: &'a str,
-    block: Option<AddressBlock>,
+    pub(super) block: Option<AddressBlock>,
     /// Whether the account was signed in to from this address before.
     pub(super) known: bool,
 }
@@ -77,12 +78,13 @@ impl<'a> Guess<'a> {
     /// Refunds the attempt, because its password was not checked or was right.
     pub(super) fn refund(&self) {
         let Self { web, login, block, known } = self;
-        let (quotas, now) = (web.service().quotas(), web.service().clock().elapsed());
+        let quotas = web.service().quotas();
         if *known {
-            quotas.give_back(Counted::KnownPlace, (login, block), FAILURE_QUOTA, now);
+            quotas.give_back(Counted::KnownPlace, (login, block), FAILURE_QUOTA);
         } else {
-            quotas.give_back(Counted::SignIns, block, FAILURE_QUOTA, now);
-            quotas.give_back(Counted::Account, login, ACCOUNT_QUOTA, now);
+            // In this order, so that one that gets the place at the address is not delayed by this one.
+            quotas.give_back(Counted::Account, login, ACCOUNT_QUOTA);
+            quotas.give_back(Counted::SignIns, block, FAILURE_QUOTA);
         }
     }
 }

@@ -103,6 +103,7 @@ impl Pages<'_> {
     pub fn failure(&self, error: service::Error) -> Response {
         let mut response = self.problem(match error.refusal() {
             Refusal::DiskFull => PageProblem::DiskFull,
+            refusal @ Refusal::TooManyRequests { .. } => return self.problem(PageProblem::of(&refusal)),
             _ => PageProblem::ServerError,
         });
         response.extensions_mut().insert(Cause(error));

@@ -19,6 +19,7 @@ use super::place::{DOCS, DocsPlace};
 use super::reference::{Callers, GroupPage, views};
 use super::search::{ASKED_CHARS_MAX, SearchPage, search};
 use super::texts::texts;
+use crate::account_forms::charge_search;
 use crate::constant::is_known;
 use crate::envelope::Failure;
 use crate::page_request::PageRequest;
@@ -37,6 +38,9 @@ pub(super) async fn show(visitor: Visitor) -> Response {
     let (web, request) = (visitor.web(), visitor.request());
     let asked = request.parameter("q").unwrap_or_default();
     if request.path() == DOCS && !asked.trim().is_empty() {
+        if let Err(refusal) = charge_search(web, request) {
+            return Failure::from(refusal).into_response();
+        }
         return found(&visitor, asked.trim());
     }
     let Some(place) = DocsPlace::at(request.path()) else {

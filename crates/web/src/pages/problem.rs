@@ -17,6 +17,8 @@ pub enum SignInError {
     Expired,
     /// Too many attempts.
     TooManyAttempts {
+        /// The quota that is used up.
+        quota: QuotaName,
         /// How long to wait, in seconds.
         retry_after_seconds: u32,
     },
@@ -37,13 +39,13 @@ impl SignInError {
             (Self::Missing, Lang::En) => "Enter both your username and your password.".into(),
             (Self::Expired, Lang::Ko) => "화면이 오래 열려 있었습니다. 다시 로그인해 주세요.".into(),
             (Self::Expired, Lang::En) => "This page was open for too long. Please sign in again.".into(),
-            (Self::TooManyAttempts { retry_after_seconds }, Lang::Ko) => {
+            (Self::TooManyAttempts { retry_after_seconds, .. }, Lang::Ko) => {
                 format!(
                     "로그인 시도가 너무 많습니다. {} 뒤에 다시 시도해 주세요.",
                     wait(retry_after_seconds, lang)
                 )
             }
-            (Self::TooManyAttempts { retry_after_seconds }, Lang::En) => {
+            (Self::TooManyAttempts { retry_after_seconds, .. }, Lang::En) => {
                 format!("Too many tries. Please try again in {}.", wait(retry_after_seconds, lang))
             }
             (Self::Busy { retry_after_seconds }, Lang::Ko) => {
@@ -61,16 +63,28 @@ impl SignInError {
     pub fn reason(self) -> Option<Reason> {
         let retry_after_s = self.retry_after_seconds()?;
         let refusal = match self {
-            Self::Busy { .. } => Refusal::Busy { retry_after_s },
-            _ => Refusal::TooManyRequests { quota: QuotaName::Failures, retry_after_s },
+            Self::TooManyAttempts { quota, .. } => Refusal::TooManyRequests { quota, retry_after_s },
+            _ => Refusal::Busy { retry_after_s },
         };
         Some(refusal.reason())
+    }
+
+    /// The error of an attempt that a limit refused; `None` for other refusals.
+    pub fn limited(refusal: &Refusal) -> Option<Self> {
+        let retry_after_seconds = refusal.retry_after_s()?;
+        match refusal {
+            Refusal::TooManyRequests { quota, .. } => {
+                Some(Self::TooManyAttempts { quota: *quota, retry_after_seconds })
+            }
+            Refusal::Busy { .. } => Some(Self::Busy { retry_after_seconds }),
+            _ => None,
+        }
     }
 
     /// Seconds to wait before the next attempt, if waiting helps.
     pub const fn retry_after_seconds(self) -> Option<u32> {
         match self {
-            Self::TooManyAttempts { retry_after_seconds } | Self::Busy { retry_after_seconds } => {
+            Self::TooManyAttempts { retry_after_seconds, .. } | Self::Busy { retry_after_seconds } => {
                 Some(retry_after_seconds)
             }
             Self::WrongLoginOrPassword | Self::Missing | Self::Expired => None,
@@ -105,6 +119,8 @@ pub enum PageProblem {
     WrongMethod,
     /// Too many requests.
     TooMany {
+        /// The quota that is used up; `None` if the service is busy.
+        quota: Option<QuotaName>,
         /// How long to wait, in seconds.
         retry_after_seconds: u32,
     },
@@ -142,7 +158,7 @@ impl PageProblem {
     pub const fn retry_after_seconds(self) -> Option<u32> {
         match self {
             Self::DiskFull => Some(DISK_FULL_RETRY_S),
-            Self::TooMany { retry_after_seconds } => Some(retry_after_seconds),
+            Self::TooMany { retry_after_seconds, .. } => Some(retry_after_seconds),
             _ => None,
         }
     }
@@ -153,8 +169,11 @@ impl PageProblem {
             Refusal::NotFound(_) => Self::NotFound,
             Refusal::MethodNotAllowed => Self::WrongMethod,
             Refusal::DiskFull => Self::DiskFull,
-            Refusal::TooManyRequests { retry_after_s, .. } | Refusal::Busy { retry_after_s } => {
-                Self::TooMany { retry_after_seconds: *retry_after_s }
+            Refusal::TooManyRequests { quota, retry_after_s } => {
+                Self::TooMany { quota: Some(*quota), retry_after_seconds: *retry_after_s }
+            }
+            Refusal::Busy { retry_after_s } => {
+                Self::TooMany { quota: None, retry_after_seconds: *retry_after_s }
             }
             refusal if refusal.status() < 500 => Self::Refused { status: refusal.status() },
             _ => Self::ServerError,
@@ -178,9 +197,10 @@ impl PageProblem {
             Self::FormExpired => Word::FormExpired.into(),
             Self::NotFound => Refusal::NotFound(Resource::Path).reason(),
             Self::WrongMethod => Refusal::MethodNotAllowed.reason(),
-            Self::TooMany { retry_after_seconds } => {
-                Refusal::Busy { retry_after_s: retry_after_seconds }.reason()
-            }
+            Self::TooMany { quota, retry_after_seconds: retry_after_s } => match quota {
+                Some(quota) => Refusal::TooManyRequests { quota, retry_after_s }.reason(),
+                None => Refusal::Busy { retry_after_s }.reason(),
+            },
             Self::Refused { .. } => Word::Invalid.into(),
             Self::DiskFull => Word::DiskFull.into(),
             Self::ServerError => Word::Internal.into(),
@@ -265,7 +285,7 @@ impl PageProblem {
                 "주소를 확인하거나 처음 화면에서 시작해 주세요.",
                 "Check the address, or begin at the start page.",
             ),
-            Self::TooMany { retry_after_seconds } => {
+            Self::TooMany { retry_after_seconds, .. } => {
                 let wait = wait(retry_after_seconds, lang);
                 return match lang {
                     Lang::Ko => format!("{wait} 뒤에 다시 시도해 주세요."),

@@ -2,6 +2,8 @@
 
 use std::sync::LazyLock;
 
+use domain::quota::QuotaName;
+
 use super::scopes::{scope_acts, scope_description, scope_warning};
 use super::*;
 use crate::brand::{Brand, StaticFiles};
@@ -31,7 +33,7 @@ const PROBLEMS: [PageProblem; 12] = [
     PageProblem::FormExpired,
     PageProblem::NotFound,
     PageProblem::WrongMethod,
-    PageProblem::TooMany { retry_after_seconds: 30 },
+    PageProblem::TooMany { quota: Some(QuotaName::Pages), retry_after_seconds: 30 },
     PageProblem::Refused { status: 403 },
     PageProblem::DiskFull,
     PageProblem::ServerError,
@@ -110,7 +112,7 @@ fn samples() -> Vec<(String, String)> {
             Some(SignInError::WrongLoginOrPassword),
             Some(SignInError::Missing),
             Some(SignInError::Expired),
-            Some(SignInError::TooManyAttempts { retry_after_seconds: 61 }),
+            Some(SignInError::TooManyAttempts { quota: QuotaName::Passwords, retry_after_seconds: 61 }),
             Some(SignInError::Busy { retry_after_seconds: 2 }),
         ] {
             add(format!("sign-in {lang:?} {problem:?}"), &sign_in(lang, problem));

@@ -9,4 +9,5 @@ mod fuzz_requests;
 mod hostile;
 pub(crate) mod odd_values;
 mod password_guessing;
+mod right_passwords;
 mod secrets;

@@ -81,14 +81,19 @@ async fn advance_until<T>(world: &World, work: impl Future<Output = T>) -> (Dura
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_300_concurrent_guesses_10_are_checked() {
+async fn of_300_concurrent_guesses_at_most_10_are_checked() {
     both(behind_a_proxy(), |world| async move {
         let fixture = Fixture::set_up(&world).await;
         let sign_in = SignIn::of(&world, &fixture).await;
         let statuses = join_all((0..300).map(|_| sign_in.wrong("203.0.113.7"))).await;
         let looked_at = statuses.iter().filter(|status| **status == 200).count();
-        assert_eq!((looked_at, statuses.iter().filter(|status| **status == 429).count()), (10, 290));
-        assert_eq!(figures(&world).await, [10, 290]);
+        // Fewer where the attempts fill the queue of checks.
+        assert!((2..=10).contains(&looked_at), "{looked_at}");
+        assert_eq!(statuses.iter().filter(|status| **status == 429).count(), 300 - looked_at);
+        for _ in looked_at..10 {
+            assert_eq!(sign_in.wrong("203.0.113.7").await, 200);
+        }
+        assert_eq!(figures(&world).await, [10, 300 - looked_at as u64]);
         let refused = sign_in.right("203.0.113.7").await;
         assert_eq!((refused.response.status, refused.response.number("retry-after")), (429, 6));
         assert_eq!(refused.response.header("stagedoor-reason"), Some("quota; name=failures"));

@@ -1,5 +1,6 @@
 //! Browsers that are signed in on the consent pages.
 
+use domain::limits::BROWSER_SESSIONS_MAX;
 use domain::operator_key::OperatorRole;
 use domain::secret::SecretHash;
 use domain::{BrowserSessionId, ChannelId, Timestamp};
@@ -9,6 +10,12 @@ use crate::{StoreError, Tx, params};
 
 const INSERT: &str = "
     INSERT INTO browser_sessions (token_hash, channel_id, expires_at, session_id) VALUES ($1, $2, $3, $4)";
+
+/// The oldest sign-ins of a person, beyond the latest `$2`. Those that have ended come last.
+const DELETE_OLDEST: &str = "
+    DELETE FROM browser_sessions WHERE token_hash IN (
+        SELECT token_hash FROM browser_sessions WHERE channel_id = $1
+        ORDER BY expires_at DESC, session_id DESC LIMIT 1000 OFFSET $2)";
 
 const FIND: &str = sql!(
     "SELECT ",
@@ -100,7 +107,8 @@ pub struct BrowserUse {
 }
 
 impl Tx {
-    /// Signs a browser in.
+    /// Signs a browser in. Of more than [`BROWSER_SESSIONS_MAX`] the oldest sign-in ends. The channel is
+    /// locked.
     pub async fn insert_browser_session(
         &mut self,
         token: &SecretHash,
@@ -108,6 +116,7 @@ impl Tx {
         expires_at: Timestamp,
     ) -> Result<(), StoreError> {
         let session_id = BrowserSessionId::of(token);
+        self.execute(DELETE_OLDEST, params![channel, BROWSER_SESSIONS_MAX - 1]).await?;
         self.execute(INSERT, params![token, channel, expires_at, &session_id]).await?;
         Ok(())
     }
