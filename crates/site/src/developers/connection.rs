@@ -17,7 +17,7 @@ use web::{FormTarget, PageAnswer, PathId, Person, PostedBy, Visitor};
 use super::access::living_application;
 use super::connection_texts::{ConnectionTexts, texts};
 use super::connection_words::{
-    StepRow, Verdict, redirect_verdict, socket_verdict, step_row, webhook_verdict,
+    StepRow, Verdict, redirect_verdict, right_verdict, socket_verdict, step_row, wrong_verdict,
 };
 use super::frame::{AppFrame, AppTab, address};
 use crate::webhook_words::without_query;
@@ -233,30 +233,37 @@ fn views(subjects: Vec<Subject>, results: Vec<Vec<Probed>>, lang: Lang) -> Vec<P
             Err(Untested::Judged(probed)) => (None, vec![probed]),
         };
         let requests = probed.iter().enumerate();
+        let right_accepted = probed.first().is_some_and(Probed::is_accepted);
         PartView {
             id: format!("part-{index}"),
             heading: heading(subject.part, t),
             shown: subject.shown,
             note,
             requests: requests
-                .map(|(place, probed)| request_view(subject.part, place, probed, lang))
+                .map(|(place, probed)| request_view((subject.part, place), probed, right_accepted, lang))
                 .collect(),
         }
     };
     subjects.into_iter().enumerate().map(view).collect()
 }
 
-fn request_view(part: Part, place: usize, probed: &Probed, lang: Lang) -> RequestView {
+/// `right_accepted`: whether the first request, a webhook message with a right signature, was accepted.
+fn request_view(
+    (part, place): (Part, usize),
+    probed: &Probed,
+    right_accepted: bool,
+    lang: Lang,
+) -> RequestView {
     let t = texts(lang);
     let (name, verdict) = match (part, place) {
-        (Part::Webhook, 0) => (t.good_message, webhook_verdict(probed, true, lang)),
-        (Part::Webhook, _) => (t.bad_message, webhook_verdict(probed, false, lang)),
+        (Part::Webhook, 0) => (t.good_message, right_verdict(probed, lang)),
+        (Part::Webhook, _) => (t.bad_message, wrong_verdict(probed, right_accepted, lang)),
         (Part::Redirect, _) => (t.get, redirect_verdict(probed, lang)),
         (Part::Socket, _) => (t.get, socket_verdict(probed, lang)),
     };
     RequestView {
         name,
-        steps: probed.steps.iter().map(|step| step_row(step, probed, lang)).collect(),
+        steps: probed.steps.iter().map(|step| step_row(step, probed, &verdict, lang)).collect(),
         verdict,
     }
 }

@@ -27,18 +27,24 @@ impl Verdict {
 pub(super) struct StepRow {
     pub name: &'static str,
     pub text: String,
-    pub is_fine: bool,
+    /// The kind of its badge.
+    pub kind: &'static str,
     pub took_ms: i64,
 }
 
-/// A step with its result.
-pub(super) fn step_row(step: &ProbedStep, probed: &Probed, lang: Lang) -> StepRow {
+/// A step with its result. An HTTP answer is as good as what it means.
+pub(super) fn step_row(step: &ProbedStep, probed: &Probed, verdict: &Verdict, lang: Lang) -> StepRow {
     let text = match (&step.fault, step.step, probed.status) {
         (Some(fault), ..) => fault_text(fault, lang),
         (None, ProbeStep::Http, Some(status)) => status.to_string(),
         (None, ..) => lang.pick("성공", "Done").to_owned(),
     };
-    StepRow { name: step_name(step.step, lang), text, is_fine: step.fault.is_none(), took_ms: step.took_ms }
+    let kind = match (&step.fault, step.step) {
+        (Some(_), _) => "bad",
+        (None, ProbeStep::Http) => verdict.kind,
+        (None, _) => "good",
+    };
+    StepRow { name: step_name(step.step, lang), text, kind, took_ms: step.took_ms }
 }
 
 const fn step_name(step: ProbeStep, lang: Lang) -> &'static str {
@@ -88,21 +94,39 @@ fn dated(text: &str, about: Option<String>) -> String {
     about.map_or_else(|| text.to_owned(), |about| format!("{text}: {about}"))
 }
 
-/// What the answer to a webhook message means.
-pub(super) fn webhook_verdict(probed: &Probed, is_good: bool, lang: Lang) -> Verdict {
-    let Some(status) = probed.status else { return unreached(lang) };
-    match (is_good, probed.is_accepted()) {
-        (true, true) => Verdict::new("good", lang.pick("메시지를 받았습니다.", "It accepted the message.")),
-        (true, false) => Verdict::new("bad", answered(status, lang)),
-        (false, false) => Verdict::new(
-            "good",
-            lang.pick("서명이 틀린 메시지를 거절했습니다.", "It refused the message with the wrong signature."),
-        ),
-        (false, true) => Verdict::new(
+/// What the answer to a webhook message with a right signature means.
+pub(super) fn right_verdict(probed: &Probed, lang: Lang) -> Verdict {
+    match probed.status {
+        None => unreached(lang),
+        Some(_) if probed.is_accepted() => {
+            Verdict::new("good", lang.pick("메시지를 받았습니다.", "It accepted the message."))
+        }
+        Some(status) => Verdict::new("bad", answered(status, lang)),
+    }
+}
+
+/// What the answer to one with a wrong signature means. A refusal proves something only if the right
+/// message was accepted: a receiver that fails refuses everything.
+pub(super) fn wrong_verdict(probed: &Probed, right_accepted: bool, lang: Lang) -> Verdict {
+    match probed.status {
+        None => unreached(lang),
+        Some(_) if probed.is_accepted() => Verdict::new(
             "bad",
             lang.pick(
                 "서명이 틀린 메시지를 받았습니다. 누구나 거짓 메시지를 보낼 수 있습니다. 서명을 확인해 주세요.",
                 "It accepted a message with a wrong signature, so anybody can send it false ones. Verify the signature.",
+            ),
+        ),
+        Some(status @ 500..) => Verdict::new("bad", answered(status, lang)),
+        Some(_) if right_accepted => Verdict::new(
+            "good",
+            lang.pick("서명이 틀린 메시지를 거절했습니다.", "It refused the message with the wrong signature."),
+        ),
+        Some(_) => Verdict::new(
+            "warn",
+            lang.pick(
+                "서명이 맞는 메시지도 받지 않았으므로, 서명을 확인하는지 알 수 없습니다.",
+                "It did not accept the message with the right signature either, so this does not show whether it verifies signatures.",
             ),
         ),
     }
@@ -112,8 +136,8 @@ pub(super) fn webhook_verdict(probed: &Probed, is_good: bool, lang: Lang) -> Ver
 pub(super) fn redirect_verdict(probed: &Probed, lang: Lang) -> Verdict {
     match probed.status {
         None => unreached(lang),
-        Some(404 | 500..) => Verdict::new(
-            "warn",
+        Some(status @ (404 | 500..)) => Verdict::new(
+            if status >= 500 { "bad" } else { "warn" },
             lang.pick(
                 "주소에 연결되지만 오류로 응답합니다. 로그인이 끝난 사람의 브라우저가 이 주소로 갑니다.",
                 "It is reached, but it answers with an error. Browsers are led here after the sign-in.",
@@ -140,8 +164,8 @@ pub(super) fn socket_verdict(probed: &Probed, lang: Lang) -> Verdict {
                 "The socket answers. 401 is right, because the request has no session.",
             ),
         ),
-        Some(_) => Verdict::new(
-            "warn",
+        Some(status) => Verdict::new(
+            if status >= 500 { "bad" } else { "warn" },
             lang.pick(
                 "세션 소켓이 아닌 것이 응답합니다. 운영자에게 문의해 주세요.",
                 "Something else than the socket answers. Ask the operator.",
@@ -164,10 +188,32 @@ mod tests {
 
     #[test]
     fn a_receiver_that_accepts_a_wrong_signature_is_a_problem() {
-        let kind = |status, is_good| webhook_verdict(&answer(status), is_good, Lang::En).kind;
-        assert_eq!([kind(204, true), kind(503, true), kind(302, true)], ["good", "bad", "bad"]);
-        assert_eq!([kind(204, false), kind(401, false), kind(503, false)], ["bad", "good", "good"]);
-        assert_eq!(webhook_verdict(&Probed::default(), false, Lang::En).kind, "bad");
+        let right = |status| right_verdict(&answer(status), Lang::En).kind;
+        assert_eq!([right(204), right(503), right(302)], ["good", "bad", "bad"]);
+        let wrong = |status| wrong_verdict(&answer(status), true, Lang::En).kind;
+        assert_eq!([wrong(204), wrong(401), wrong(503)], ["bad", "good", "bad"]);
+        assert_eq!(wrong_verdict(&Probed::default(), true, Lang::En).kind, "bad");
+    }
+
+    #[test]
+    fn a_refusal_proves_nothing_when_the_right_message_was_refused() {
+        let wrong = |status| wrong_verdict(&answer(status), false, Lang::En).kind;
+        assert_eq!([wrong(401), wrong(500), wrong(200)], ["warn", "bad", "bad"]);
+    }
+
+    #[test]
+    fn an_http_error_has_a_red_badge() {
+        let step = ProbedStep { step: ProbeStep::Http, took_ms: 1, fault: None };
+        for (status, redirect, socket) in
+            [(200, "good", "warn"), (401, "good", "good"), (404, "warn", "warn"), (500, "bad", "bad")]
+        {
+            let probed = answer(status);
+            let verdict = redirect_verdict(&probed, Lang::En);
+            assert_eq!(step_row(&step, &probed, &verdict, Lang::En).kind, redirect, "{status}");
+            assert_eq!(socket_verdict(&probed, Lang::En).kind, socket, "{status}");
+        }
+        let failed = answer(500);
+        assert_eq!(step_row(&step, &failed, &right_verdict(&failed, Lang::En), Lang::En).kind, "bad");
     }
 
     #[test]
