@@ -1,4 +1,5 @@
-//! The audit log: who changed what over the platform API and on the operator pages (`docs/audit-log.md`).
+//! The audit log: who changed what over the platform API, on the operator pages and in the developer center
+//! (`docs/audit-log.md`).
 
 use crate::{
     AuditEntryId, CampaignId, CategoryId, ChannelId, ClientId, OperatorKeyId, OrganizationId, SessionKey,
@@ -56,8 +57,16 @@ words! {
         MemberPut = "member.put",
         /// A person is no member of an organization any more.
         MemberDelete = "member.delete",
+        /// A person was invited to an organization.
+        MemberInvite = "member.invite",
+        /// An invitation to an organization was taken back.
+        MemberUninvite = "member.uninvite",
+        /// A person accepted an invitation.
+        MemberJoin = "member.join",
         /// The operator was asked for something in the name of a person.
         ReviewAdd = "review.add",
+        /// A request to the operator was withdrawn.
+        ReviewWithdraw = "review.withdraw",
         /// A request of people was decided.
         ReviewDecide = "review.decide",
         /// An application was made or replaced.
@@ -70,6 +79,14 @@ words! {
         ApplicationEnable = "application.enable",
         /// An application that was deleted for want of use was restored.
         ApplicationRestore = "application.restore",
+        /// The scopes of an application were chosen.
+        ApplicationScopes = "application.scopes",
+        /// An application got another owner.
+        ApplicationHandOver = "application.hand-over",
+        /// An application was offered to another person.
+        ApplicationOffer = "application.offer",
+        /// The offer of an application was taken back.
+        ApplicationOfferTakeBack = "application.offer-take-back",
         /// The quotas of an application were turned on or off, or the part of them that it has was changed.
         ApplicationQuota = "application.quota",
         /// A client secret was made.
@@ -84,6 +101,8 @@ words! {
         WebhookPut = "webhook.put",
         /// A webhook was deleted.
         WebhookDelete = "webhook.delete",
+        /// A test message was sent to a webhook.
+        WebhookTest = "webhook.test",
         /// Messages of a webhook were sent again.
         WebhookResend = "webhook.resend",
         /// A secret of a webhook was made.
@@ -261,6 +280,8 @@ pub struct AuditEntry {
     pub subject_kind: SubjectKind,
     /// The id of what was changed.
     pub subject_id: String,
+    /// The name of today of an application, an organization or a person; empty for none.
+    pub subject_name: String,
     /// More about the change: the text of a JSON object without secrets and without names of people.
     pub details: String,
     /// The id of the request.

@@ -233,6 +233,11 @@ impl AuditEntryId {
         let random = random.iter().fold(0_u64, |bits, byte| bits << 8 | u64::from(*byte));
         Self(format!("{:012x}{number:08x}{random:012x}", unix_ms(now)).into())
     }
+
+    /// The bound below every id of that millisecond and above every one before it. No entry has it.
+    pub fn bound_at(at: Timestamp) -> Self {
+        Self(format!("{:012x}", unix_ms(at)).into())
+    }
 }
 
 fn unix_ms(at: Timestamp) -> u64 {

@@ -34,6 +34,8 @@ pub const ENDED_TOKENS_KEPT_MS: i64 = 7 * DAY_MS;
 pub const REUSE_GRACE_MS: i64 = 10 * SECOND_MS;
 /// How long a person stays signed in on the consent pages, in milliseconds: 12 hours.
 pub const BROWSER_SESSION_LIFETIME_MS: i64 = DAY_MS / 2;
+/// How long what was typed into a form is kept after the sign-in of its browser has ended.
+pub const FORM_DRAFT_LIFETIME_MS: i64 = 60 * MINUTE_MS;
 /// Bytes of a `User-Agent` header that are kept of a browser that is signed in (ours).
 pub const USER_AGENT_BYTES_MAX: usize = 512;
 
@@ -260,6 +262,10 @@ pub const NAME_CHARS_MAX: usize = 100;
 pub const ID_BYTES_MAX: usize = 64;
 /// Maximum length of a URL that a caller registers or a page passes on, in bytes.
 pub const URL_BYTES_MAX: usize = 2_048;
+/// Maximum length of the address of a page to which a sign-in leads, in bytes. The request of an
+/// application fits: a redirect address and a `state` of the maximum length, percent-encoded where that is
+/// usual.
+pub const NEXT_PAGE_BYTES_MAX: usize = 6_144;
 /// Maximum length of the `state` of a sign-in, in bytes. It returns in the query of the redirect, so it stays
 /// far below the limit of a header.
 pub const STATE_BYTES_MAX: usize = 1_024;

@@ -38,6 +38,7 @@ impl Acting {
             action,
             subject_kind: subject.kind,
             subject_id: subject.id.to_owned(),
+            subject_name: String::new(),
             details,
             request_id: self.request_id.clone(),
         }

@@ -39,7 +39,9 @@ mod webhook;
 mod work;
 mod write_retries;
 
-pub use channel::{badges, broadcast_settings, channel_admin, channels, relations, restrictions};
+pub use channel::{
+    badges, broadcast_settings, channel_admin, channels, people_search, relations, restrictions,
+};
 pub use chat::{chat_log, chat_settings, chats};
 pub use cluster::{due, expire, health, housekeeping, measures, nodes, overview};
 pub use developer::{
@@ -48,11 +50,13 @@ pub use developer::{
 };
 pub use identity::{
     accounts, application_life, application_secrets, application_switch, applications, browser_sessions,
-    confirmations, consents, credentials, email_proofs, leaked_credentials, mail, notices, operator_keys,
-    operators, organizations, password_resets, sign_in, tokens, two_factor, upstream,
+    confirmations, consents, credentials, email_proofs, form_drafts, leaked_credentials, mail, notices,
+    operator_keys, operators, organizations, password_resets, sign_in, tokens, two_factor, upstream,
 };
 pub use live::{categories, lives, watching};
-pub use platform::{audit_log, bulk, channel_events, idempotency, seals, service_key, world_rows};
+pub use platform::{
+    audit_log, bulk, channel_events, idempotency, name_search, seals, service_key, world_rows,
+};
 pub use realtime::{event_outbox, lost_events, routed_sessions, session_details, sessions, subscriptions};
 pub use webhook::{connection_tests, deliveries, listeners, owned_webhooks, webhooks};
 

@@ -30,6 +30,7 @@ struct AccountPage<'a> {
     account: AccountDetails,
     /// The form that sends a link to an unproven address.
     prove: Option<FormTarget>,
+    channel_id: &'a str,
     providers: Vec<ProviderRow<'a>>,
     p: &'static LinkTexts,
 }
@@ -49,7 +50,15 @@ pub(crate) async fn show(Extension(upstreams): Extension<Upstreams>, person: Per
     let sends_mail = visitor.web().service().account_settings().sends_mail;
     let prove = sends_mail && account.email.is_some() && !account.email_is_proven;
     let prove = prove.then(|| visitor.form(EMAIL_LINK));
-    visitor.page(&AccountPage { shell, t, account, prove, providers, p })
+    visitor.page(&AccountPage {
+        shell,
+        t,
+        account,
+        prove,
+        channel_id: person.channel_id.as_str(),
+        providers,
+        p,
+    })
 }
 
 /// Which form the page shows.
@@ -198,6 +207,8 @@ struct AccountTexts {
     title: &'static str,
     lead: &'static str,
     login: &'static str,
+    channel_id: &'static str,
+    channel_id_hint: &'static str,
     email: &'static str,
     no_email: &'static str,
     unproven: &'static str,
@@ -238,6 +249,8 @@ const KO: AccountTexts = AccountTexts {
     title: "내 계정",
     lead: "로그인과 보안 설정을 관리합니다.",
     login: "아이디",
+    channel_id: "내 채널 ID",
+    channel_id_hint: "스트리머가 매니저로 정하거나 앱 개발자가 물을 때 알려 주는 ID입니다. 비밀이 아닙니다.",
     email: "이메일",
     no_email: "등록하지 않음. 비밀번호를 잊으면 운영자만 재설정할 수 있습니다.",
     unproven: "확인되지 않은 주소입니다. 확인하기 전에는 보안 알림을 보내지 않습니다.",
@@ -271,6 +284,8 @@ const EN: AccountTexts = AccountTexts {
     title: "Your account",
     lead: "How you sign in, and how your account is protected.",
     login: "Username",
+    channel_id: "Your channel id",
+    channel_id_hint: "Give it to a streamer who makes you a manager, or to the developer of an app who asks for it. It is no secret.",
     email: "E-mail address",
     no_email: "None. If you forget your password, only the operator can help.",
     unproven: "Not confirmed. Until then you get no security notices there.",

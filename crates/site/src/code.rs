@@ -4,7 +4,7 @@ use askama::Template;
 use axum::http::{HeaderValue, StatusCode, header};
 use domain::limits::{CODE_FAILURES_MS, SECOND_MS};
 use service::two_factor::EnteredCode;
-use web::pages::{FieldErrors, Lang, Shell, filters};
+use web::pages::{FieldErrors, Lang, Shell, filters, with_next};
 use web::{FormTarget, PageAnswer, Posted, SIGN_IN, Visitor};
 
 #[derive(Template)]
@@ -13,6 +13,7 @@ struct CodePage<'a> {
     shell: Shell<'a>,
     t: &'static CodeTexts,
     form: FormTarget,
+    again: String,
     is_limited: bool,
     errors: FieldErrors,
 }
@@ -29,6 +30,7 @@ impl<'a> CodePage<'a> {
             t: texts(visitor.lang()),
             shell: visitor.shell_alone(),
             form: visitor.form(visitor.request().path_and_query()),
+            again: with_next(SIGN_IN, &next(visitor)),
             is_limited: false,
             errors: FieldErrors::default(),
         }
@@ -46,7 +48,7 @@ pub(crate) async fn show(visitor: Visitor) -> PageAnswer {
         return Ok(visitor.redirect(&next(&visitor), None));
     }
     if !visitor.web().service().awaits_code(visitor.browser_token()).await? {
-        return Ok(visitor.redirect(SIGN_IN, None));
+        return Ok(visitor.redirect(&with_next(SIGN_IN, &next(&visitor)), None));
     }
     visitor.page_alone(&CodePage::new(&visitor))
 }
@@ -56,7 +58,7 @@ pub(crate) async fn submit(Posted { visitor, fields }: Posted) -> PageAnswer {
     let entered = visitor.web().service().enter_code(visitor.browser_token(), fields.text("code")).await?;
     match entered {
         EnteredCode::SignedIn(token) => visitor.signed_in(&token, &next(&visitor)).await,
-        EnteredCode::Expired => Ok(visitor.redirect(SIGN_IN, None)),
+        EnteredCode::Expired => Ok(visitor.redirect(&with_next(SIGN_IN, &next(&visitor)), None)),
         EnteredCode::Wrong => {
             let mut errors = FieldErrors::default();
             errors.add("code", texts(visitor.lang()).wrong);

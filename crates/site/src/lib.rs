@@ -8,6 +8,7 @@
 mod account;
 mod affected;
 mod after_reset;
+mod audit_words;
 mod browser_sessions;
 mod code;
 mod confirm_at_provider;
@@ -23,6 +24,7 @@ mod provider_problem;
 mod provider_rows;
 mod provider_sign_in;
 mod providers;
+mod question;
 mod register;
 mod reset_password;
 mod sign_in;

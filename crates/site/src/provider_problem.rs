@@ -2,10 +2,9 @@
 
 use askama::Template;
 use axum::http::StatusCode;
-use domain::application::percent_encode;
 use domain::upstream::provider_path;
 use upstream::{Failure, Outcome, Provider};
-use web::pages::{Lang, Shell, filters, local_page};
+use web::pages::{Lang, Shell, filters, local_page, with_next};
 use web::{FormTarget, PageAnswer, SIGN_IN, Visitor};
 
 use crate::account::ACCOUNT;
@@ -261,10 +260,7 @@ pub(crate) fn problem_page(
     shell.language_href = None;
     let (name, next) = (&provider.settings().name, local_page(attempt.next).unwrap_or("/"));
     let retry = if attempt.links { link_path(name) } else { provider_path(name) };
-    let mut back = if attempt.links { ACCOUNT.to_owned() } else { format!("{SIGN_IN}?next=") };
-    if !attempt.links {
-        percent_encode(next, &mut back);
-    }
+    let back = if attempt.links { ACCOUNT.to_owned() } else { with_next(SIGN_IN, next) };
     let page = ProblemPage {
         shell,
         problem,

@@ -10,8 +10,8 @@ use axum::http::{HeaderValue, header};
 use domain::upstream::{UpstreamIdentity, provider_path, redirect_address};
 use service::upstream::{LinkOutcome, PendingForm, UpstreamArrival, UpstreamFlow, UpstreamSignIn};
 use upstream::{Callback, FlowSecrets, Outcome, Provider, Registration, Upstreams};
-use web::pages::{FieldErrors, Flash, Lang, Shell, filters, local_page};
-use web::{FormTarget, PageAnswer, PathId, Posted, Visitor, charge_upstream_sign_in, code_page};
+use web::pages::{FieldErrors, Flash, Lang, Shell, filters, local_page, with_next};
+use web::{FormTarget, PageAnswer, PathId, Posted, SIGN_IN, Visitor, charge_upstream_sign_in, code_page};
 
 use crate::account::ACCOUNT;
 use crate::confirmed;
@@ -50,6 +50,7 @@ pub(crate) struct NewAccountPage<'a> {
     t: &'static ProviderTexts,
     label: &'a str,
     form: FormTarget,
+    cancel: String,
     arrival: &'a str,
     channel_name: &'a str,
     errors: FieldErrors,
@@ -169,7 +170,7 @@ async fn sign_in(
             visitor.page_alone(&NewAccountPage {
                 arrival: &proof,
                 channel_name: &name,
-                ..new_account_page(visitor, provider)
+                ..new_account_page(visitor, provider, next)
             })
         }
     }
@@ -240,13 +241,13 @@ pub(crate) async fn register(
                 arrival: &proof,
                 channel_name,
                 errors,
-                ..new_account_page(&visitor, provider)
+                ..new_account_page(&visitor, provider, &arrival.next)
             })
         }
     }
 }
 
-fn new_account_page<'a>(visitor: &'a Visitor, provider: &'a Provider) -> NewAccountPage<'a> {
+fn new_account_page<'a>(visitor: &'a Visitor, provider: &'a Provider, next: &str) -> NewAccountPage<'a> {
     let mut shell = visitor.shell_alone();
     shell.language_href = None;
     NewAccountPage {
@@ -254,6 +255,7 @@ fn new_account_page<'a>(visitor: &'a Visitor, provider: &'a Provider) -> NewAcco
         t: texts(visitor.lang()),
         label: label(provider, visitor.lang()),
         form: visitor.form(format!("{}/account", provider_path(&provider.settings().name))),
+        cancel: with_next(SIGN_IN, next),
         arrival: "",
         channel_name: "",
         errors: FieldErrors::default(),

@@ -3,14 +3,14 @@
 use askama::Template;
 use axum::http::StatusCode;
 use service::accounts::NewAccount;
-use web::pages::{FieldErrors, Lang, Shell, filters};
-use web::{FormTarget, PageAnswer, Posted, Visitor, charge_registration};
+use web::pages::{FieldErrors, Lang, Shell, filters, local_page, with_next};
+use web::{FormTarget, PageAnswer, Posted, SIGN_IN, Visitor, charge_registration};
 
 use crate::forms::{at_field, proof_page};
 
 /// The address.
 pub(crate) const REGISTER: &str = "/register";
-/// Where a registration leads.
+/// Where a registration leads without `next`.
 const HOME: &str = "/account";
 
 #[derive(Template)]
@@ -19,6 +19,7 @@ struct RegisterPage<'a> {
     shell: Shell<'a>,
     t: &'static RegisterTexts,
     form: Option<FormTarget>,
+    sign_in: String,
     login: &'a str,
     email: &'a str,
     channel_name: &'a str,
@@ -35,10 +36,12 @@ impl RegisterPage<'_> {
 impl<'a> RegisterPage<'a> {
     fn new(visitor: &'a Visitor) -> Self {
         let settings = visitor.web().service().account_settings();
+        let next = visitor.request().parameter("next").unwrap_or_default();
         Self {
             t: texts(visitor.lang()),
             shell: visitor.shell_alone(),
-            form: settings.registration.then(|| visitor.form(REGISTER)),
+            form: settings.registration.then(|| visitor.form(with_next(REGISTER, &next))),
+            sign_in: with_next(SIGN_IN, &next),
             login: "",
             email: "",
             channel_name: "",
@@ -56,10 +59,16 @@ pub(crate) fn password_hint(lang: Lang, chars_min: usize) -> String {
     }
 }
 
-/// `GET /register`.
+/// The page after the registration: `next`, or that of the new account.
+fn next(visitor: &Visitor) -> String {
+    let next = visitor.request().parameter("next").unwrap_or_default();
+    local_page(&next).unwrap_or(HOME).to_owned()
+}
+
+/// `GET /register`. With `next` the new account leads to that page.
 pub(crate) async fn show(visitor: Visitor) -> PageAnswer {
     if visitor.is_signed_in() {
-        return Ok(visitor.redirect(HOME, None));
+        return Ok(visitor.redirect(&next(&visitor), None));
     }
     let page = RegisterPage::new(&visitor);
     let is_open = page.form.is_some();
@@ -86,7 +95,7 @@ pub(crate) async fn submit(Posted { visitor, fields }: Posted) -> PageAnswer {
         Ok((channel, token)) => {
             let page = proof_page(&visitor);
             visitor.web().service().send_email_proof(&channel, &page, visitor.lang().into()).await?;
-            visitor.signed_in(&token, HOME).await
+            visitor.signed_in(&token, &next(&visitor)).await
         }
         Err(error) => {
             let errors = at_field(error, visitor.lang())?;

@@ -169,6 +169,11 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "confirmations",
         sql: include_str!("../migrations/0050_confirmations.sql"),
     },
+    Migration {
+        version: 51,
+        name: "names_and_drafts",
+        sql: include_str!("../migrations/0051_names_and_drafts.sql"),
+    },
 ];
 
 /// The table of the applied migrations.

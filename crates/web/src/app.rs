@@ -47,6 +47,7 @@ pub fn router(web: Web, served: Served, pages: Router<Web>) -> Router {
             .merge(assets::paths())
             .merge(logos::paths())
     };
+    let shown_again = pages.clone();
     let routes = match served {
         Served::All => described(open().and(platform())).merge(operations::paths()).merge(pages),
         Served::Open => described(open()).merge(pages),
@@ -54,6 +55,7 @@ pub fn router(web: Web, served: Served, pages: Router<Web>) -> Router {
         Served::Health => operations::paths(),
     };
     let has_pages = matches!(served, Served::All | Served::Open);
+    let web = if has_pages { web.with_pages(shown_again) } else { web };
     finish::layer(routes.merge(health::paths()), web, has_pages)
 }
 

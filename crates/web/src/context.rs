@@ -4,6 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
 use domain::secret::SecretHash;
 use domain::{Language, Profile, Refusal, SessionKey};
 use service::Service;
@@ -75,7 +76,7 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// The state of all handlers. Cheap to clone.
 #[derive(Clone)]
-pub struct Web(Arc<Inner>);
+pub struct Web(Arc<Inner>, Option<Router>);
 
 struct Inner {
     service: Service,
@@ -107,7 +108,19 @@ impl Web {
             (KnownAddresses::default(), Semaphore::new(FAILED_LOOKUPS_MAX));
         let files = StaticFiles::of(&config.brand);
         let docs = PageCache::default();
-        Self(Arc::new(Inner { service, config, node, traffic, files, docs, known_addresses, failed_lookups }))
+        let inner = Inner { service, config, node, traffic, files, docs, known_addresses, failed_lookups };
+        Self(Arc::new(inner), None)
+    }
+
+    /// The same, with the pages that a form can be shown again on. They have a state of their own without
+    /// pages, so that nothing holds itself.
+    pub(crate) fn with_pages(&self, pages: Router<Self>) -> Self {
+        Self(self.0.clone(), Some(pages.with_state(self.clone())))
+    }
+
+    /// The pages of people.
+    pub(crate) fn pages(&self) -> Option<&Router> {
+        self.1.as_ref()
     }
 
     /// The service.

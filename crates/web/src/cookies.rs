@@ -12,8 +12,11 @@ const BROWSER: &str = "stagedoor_browser";
 const HOST_BROWSER: &str = "__Host-stagedoor_browser";
 const LANGUAGE: &str = "stagedoor_language";
 const FLASH: &str = "stagedoor_notice";
+const DRAFT: &str = "stagedoor_draft";
 /// How long a chosen language is remembered, in seconds: a year.
 const LANGUAGE_S: u32 = 365 * 24 * 60 * 60;
+/// How long what was typed into a form waits for its page, in seconds.
+const DRAFT_S: u32 = 3_600;
 /// How long a notice waits for its page, in seconds.
 const FLASH_S: u32 = 60;
 
@@ -33,6 +36,17 @@ pub(crate) fn language(headers: &HeaderMap) -> Option<&str> {
 /// The notice for this page.
 pub(crate) fn flash(headers: &HeaderMap) -> Option<Flash> {
     cookies(headers, FLASH).last().and_then(Flash::from_code)
+}
+
+/// Whether what was typed into a form waits for its page.
+pub(crate) fn has_draft(headers: &HeaderMap) -> bool {
+    cookies(headers, DRAFT).next().is_some_and(|value| !value.is_empty())
+}
+
+/// The cookie which says that what was typed waits. `false` deletes it.
+pub(crate) fn draft_cookie(waits: bool, https: bool) -> String {
+    let (value, age) = if waits { ("yes", DRAFT_S) } else { ("", 0) };
+    plain_cookie(DRAFT, value, age, https)
 }
 
 fn cookies<'h>(headers: &'h HeaderMap, name: &str) -> impl Iterator<Item = &'h str> {

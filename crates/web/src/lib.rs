@@ -21,6 +21,7 @@ pub mod documents;
 mod envelope;
 mod failures;
 mod finish;
+mod form_again;
 mod form_fields;
 mod health;
 mod input;

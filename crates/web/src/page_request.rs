@@ -1,15 +1,14 @@
 //! A request for a page, and the headers of its answer.
 
 use axum::response::{IntoResponse, Response};
-use domain::application::percent_encode;
 use domain::secret::BrowserToken;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 
-use crate::cookies::{self, flash_cookie, language_cookie, sign_in_cookie};
+use crate::cookies::{self, draft_cookie, flash_cookie, language_cookie, sign_in_cookie};
 use crate::envelope::Cause;
 use crate::input::Pairs;
-use crate::pages::{Account, Area, Flash, Lang, Shell, language_href};
+use crate::pages::{Account, Area, Flash, Lang, Shell, language_href, with_next};
 use crate::quota::Charged;
 use crate::{ClientAddress, RequestId, SecureOrigin, Web};
 
@@ -158,6 +157,13 @@ impl PageRequest {
     }
 }
 
+impl PageRequest {
+    /// Says that what was typed into a form waits for its page, or that it was shown.
+    pub(crate) fn set_draft_cookie(&self, response: &mut Response, waits: bool) {
+        set_cookie(response.headers_mut(), &draft_cookie(waits, self.https));
+    }
+}
+
 fn set_cookie(headers: &mut HeaderMap, cookie: &str) {
     headers.extend(HeaderValue::from_str(cookie).map(|cookie| (header::SET_COOKIE, cookie)));
 }
@@ -185,7 +191,5 @@ fn keep_private(headers: &mut HeaderMap) {
 
 /// The address of the page that asks for the code of a sign-in's second step, and leads to `next`.
 pub fn code_page(next: &str) -> String {
-    let mut location = "/sign-in/code?next=".to_owned();
-    percent_encode(next, &mut location);
-    location
+    with_next("/sign-in/code", next)
 }

@@ -16,6 +16,7 @@ mod name;
 mod next;
 mod policy;
 mod problem;
+mod refill;
 mod scopes;
 mod shell;
 mod texts;
@@ -32,9 +33,10 @@ pub use field_errors::FieldErrors;
 pub use flash::Flash;
 pub use lang::{Lang, language_href};
 pub use moment::Moment;
-pub use next::local_page;
+pub use next::{local_page, with_next};
 pub use policy::{alone_policy, documentation_policy, site_policy};
 pub use problem::{PageProblem, SignInError};
+pub(crate) use refill::{Typed, refill};
 pub use scopes::{ScopeLine, scope_label, scope_sentence, scope_with_key};
 pub use shell::{ACCOUNT_MARK, Account, Area, FooterLink, LayoutTexts, NavigationLink, Shell};
 
@@ -89,7 +91,7 @@ pub struct SignInPage<'a> {
     pub has_passwords: bool,
     /// The providers of the operator.
     pub providers: &'a [ProviderButton<'a>],
-    /// The page after a sign-in at a provider.
+    /// The page after the sign-in, also after one at a provider and after a registration.
     pub next: &'a str,
 }
 
@@ -104,6 +106,10 @@ impl SignInPage<'_> {
 
     fn marks_fields(&self) -> bool {
         self.error.is_some_and(SignInError::marks_fields)
+    }
+
+    fn register_href(&self) -> String {
+        with_next("/register", self.next)
     }
 }
 

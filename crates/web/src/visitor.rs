@@ -5,25 +5,32 @@ use std::fmt;
 use askama::Template;
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::response::{IntoResponse, Response};
-use domain::application::percent_encode;
+use domain::audit::Actor;
 use domain::operator_key::OperatorRole;
 use domain::secret::{BrowserToken, SecretHash};
 use domain::{ChannelId, Timestamp};
 use http::StatusCode;
 use http::request::Parts;
 use service::Service;
+use service::form_drafts::{FormDraft, FormOrigin};
 
 use crate::Web;
 use crate::browser::Browser;
+use crate::cookies::has_draft;
 use crate::envelope::Failure;
+use crate::form_again::{Again, is_kept, show_again, with_draft};
 use crate::form_fields::FormFields;
 use crate::page_request::PageRequest;
 use crate::pages::{
     Account, Area, Flash, Lang, PageProblem, ProviderButton, Shell, alone_policy, local_page, site_policy,
+    with_next,
 };
 use crate::problems::problem_answer;
 use crate::providers::{proof, provider_buttons};
 use crate::quota::block;
+
+/// Stands between the proof of a form and its seal, which says for whom it was made.
+const SEAL: char = '.';
 
 /// The page that signs people in.
 pub const SIGN_IN: &str = "/sign-in";
@@ -41,6 +48,10 @@ pub struct Visitor {
     request: PageRequest,
     browser: Browser,
     sign_out: String,
+    /// The page of the form that was posted.
+    form_page: Option<String>,
+    /// What was typed into a form of this page before the sign-in ended.
+    draft: Option<FormDraft>,
 }
 
 /// A person who is signed in. Anybody else is led to the page that signs people in, and from there back.
@@ -88,7 +99,13 @@ impl Visitor {
         let request = PageRequest::of(parts, web);
         let browser = Browser::of(web, &request).await?;
         let sign_out = proof(&browser.token, SIGN_OUT).as_str().to_owned();
-        Ok(Self { web: web.clone(), request, browser, sign_out })
+        let draft = match &browser.person {
+            Some((channel, _)) if request.is_get() && has_draft(&request.headers) => {
+                web.service().form_draft(channel, &request.path_and_query()).await?
+            }
+            _ => None,
+        };
+        Ok(Self { web: web.clone(), request, browser, sign_out, form_page: None, draft })
     }
 
     /// The service and its configuration.
@@ -158,7 +175,18 @@ impl Visitor {
     pub fn form(&self, action: impl Into<String>) -> FormTarget {
         let action = action.into();
         let path = action.split('?').next().unwrap_or_default();
-        FormTarget { csrf: proof(&self.browser.token, path).as_str().to_owned(), action }
+        let mut csrf = proof(&self.browser.token, path).as_str().to_owned();
+        if let Some(channel_id) = self.channel_id().cloned() {
+            let origin = FormOrigin { channel_id, page: self.page_of_forms() };
+            csrf.push(SEAL);
+            csrf.push_str(&self.web.service().seal_form(path, &origin));
+        }
+        FormTarget { csrf, action }
+    }
+
+    /// The page that shows the forms of this answer.
+    fn page_of_forms(&self) -> String {
+        self.form_page.clone().unwrap_or_else(|| self.request.path_and_query())
     }
 
     /// A name for a form of this page, so that it takes effect once.
@@ -203,8 +231,15 @@ impl Visitor {
     }
 
     fn with_policy(&self, page: &impl Template, policy: &str) -> PageAnswer {
-        let html = page.render().map_err(|_| service::Error::Internal("a page could not be rendered"))?;
-        Ok(self.request.page(html, policy, self.browser.new_token()))
+        let mut html = page.render().map_err(|_| service::Error::Internal("a page could not be rendered"))?;
+        if let Some(draft) = &self.draft {
+            html = with_draft(&html, draft, self.lang());
+        }
+        let mut response = self.request.page(html, policy, self.browser.new_token());
+        if self.draft.is_some() {
+            self.request.set_draft_cookie(&mut response, false);
+        }
+        Ok(response)
     }
 
     /// Leads to another page after a form, where the notice is shown. `location` is one of this origin.
@@ -235,6 +270,21 @@ impl Visitor {
     fn problem(&self, problem: PageProblem) -> Response {
         problem_answer(&self.web, &self.request, problem)
     }
+
+    /// Leads to the sign-in and from there back to the form, with what was typed. Only a form that a page
+    /// of ours made for this person is kept.
+    async fn sign_in_again(&self, origin: FormOrigin, fields: &FormFields) -> Response {
+        let FormOrigin { channel_id, page } = origin;
+        let location = with_next(SIGN_IN, &page);
+        let action = self.request.path().to_owned();
+        let draft = FormDraft { action, page, fields: kept(fields) };
+        if let Err(error) = self.web.service().keep_form_draft(&channel_id, draft).await {
+            return Failure::from(error).into_response();
+        }
+        let mut response = self.request.redirect(&location, Some(Flash::SignInEnded), None);
+        self.request.set_draft_cookie(&mut response, true);
+        response
+    }
 }
 
 impl FromRequestParts<Web> for Visitor {
@@ -255,6 +305,13 @@ impl FromRequestParts<Web> for Person {
 }
 
 impl Person {
+    /// The service, for calls that the audit log reports as the person's.
+    pub fn service(&self) -> Service {
+        let actor = Actor::Person(self.channel_id.clone());
+        let request_id = self.visitor.request.id.to_string();
+        self.visitor.web.service().acting_as(actor, None, request_id)
+    }
+
     fn signed_in(visitor: Visitor) -> Result<Self, Box<Response>> {
         match visitor.browser.person.clone() {
             Some((channel_id, name)) => {
@@ -268,12 +325,10 @@ impl Person {
 
 /// The page that signs in and leads back.
 fn sign_in_first(request: &PageRequest) -> String {
-    let mut location = SIGN_IN.to_owned();
-    if request.is_get() {
-        location.push_str("?next=");
-        percent_encode(&request.path_and_query(), &mut location);
+    match request.is_get() {
+        true => with_next(SIGN_IN, &request.path_and_query()),
+        false => SIGN_IN.to_owned(),
     }
-    location
 }
 
 impl FromRequest<Web> for Posted {
@@ -281,25 +336,62 @@ impl FromRequest<Web> for Posted {
 
     /// A form of another site, of another page, or of a browser without the cookie is refused.
     async fn from_request(request: Request, web: &Web) -> Result<Self, Response> {
+        Self::read(request, web, false).await
+    }
+}
+
+impl Posted {
+    /// A form of a page that `needs_person` leads to the sign-in when that has ended.
+    async fn read(request: Request, web: &Web, needs_person: bool) -> Result<Self, Response> {
         let (parts, body) = request.into_parts();
         let visitor = Visitor::of(&parts, web).await.map_err(|error| Failure::from(error).into_response())?;
         let fields = FormFields::read(&parts.headers, body).await;
-        let fields = fields.map_err(|_| visitor.problem(PageProblem::InvalidParameter("form")))?;
-        let given = SecretHash::stored(fields.text("csrf").to_owned());
+        let fields = fields.map_err(|_| visitor.problem(PageProblem::FormUnreadable))?;
+        let (given, seal) = fields.text("csrf").split_once(SEAL).unwrap_or((fields.text("csrf"), ""));
+        let given = SecretHash::stored(given.to_owned());
         let is_own =
             !visitor.browser.new && proof(&visitor.browser.token, visitor.request.path()).matches(&given);
-        if !is_own {
-            return Err(visitor.problem(PageProblem::FormExpired));
+        let origin = web.service().open_form(visitor.request.path(), seal);
+        let is_theirs = origin.as_ref().is_some_and(|one| Some(&one.channel_id) == visitor.channel_id());
+        match (fields.too_large(), origin) {
+            (Some(field), origin) => {
+                let page = origin.map_or_else(|| visitor.request.path_and_query(), |origin| origin.page);
+                let shown = if is_own || is_theirs { kept(&fields) } else { Vec::new() };
+                Err(show_again(web, &parts, &page, &shown, Again::TooLarge(field)).await)
+            }
+            (None, origin) if is_own => {
+                let form_page = origin.map(|origin| origin.page);
+                Ok(Self { visitor: Visitor { form_page, ..visitor }, fields })
+            }
+            (None, Some(origin)) if is_theirs => {
+                Err(show_again(web, &parts, &origin.page, &kept(&fields), Again::Expired).await)
+            }
+            (None, Some(origin)) if needs_person && !visitor.is_signed_in() => {
+                Err(visitor.sign_in_again(origin, &fields).await)
+            }
+            (None, _) => Err(visitor.problem(PageProblem::FormExpired)),
         }
-        Ok(Self { visitor, fields })
     }
+}
+
+/// The fields of a form that may be shown again.
+fn kept(fields: &FormFields) -> Vec<(String, String)> {
+    let too_large = fields.too_large();
+    let kept = fields.pairs().filter(|(name, _)| is_kept(name) && Some(*name) != too_large);
+    kept.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
 impl FromRequest<Web> for PostedBy {
     type Rejection = Response;
 
     async fn from_request(request: Request, web: &Web) -> Result<Self, Response> {
-        let Posted { visitor, fields } = Posted::from_request(request, web).await?;
+        let Posted { visitor, fields } = Posted::read(request, web, true).await?;
+        if !visitor.is_signed_in() {
+            let seal = fields.text("csrf").split_once(SEAL).map_or("", |(_, seal)| seal);
+            if let Some(origin) = web.service().open_form(visitor.request.path(), seal) {
+                return Err(visitor.sign_in_again(origin, &fields).await);
+            }
+        }
         let person = Person::signed_in(visitor).map_err(|first| *first)?;
         Ok(Self { person, fields })
     }

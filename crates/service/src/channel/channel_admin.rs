@@ -64,30 +64,6 @@ impl Service {
         Ok(ChannelPage { channels, next })
     }
 
-    /// The channels whose name begins with `prefix`, ordered by name.
-    ///
-    /// # Errors
-    /// `Invalid` naming `next` for a cursor of another list or name.
-    pub async fn channels_by_name(
-        &self,
-        prefix: String,
-        size: i64,
-        next: Option<&str>,
-    ) -> Result<ChannelPage, Error> {
-        let context = serde_json::json!(["channels-by-name", prefix]).to_string();
-        let after = next.map(|cursor| self.cursors().open("next", &context, cursor)).transpose()?;
-        let after = after.and_then(|after| {
-            let (id, name) = after.split_once(' ')?;
-            Some((name.to_owned(), ChannelId::stored(id.to_owned())))
-        });
-        let channels = self
-            .read(async move |tx: &mut Tx| Ok(tx.channels_by_name(&prefix, after.as_ref(), size + 1).await?))
-            .await?;
-        let (channels, next) =
-            self.page(&context, channels, size, |channel| format!("{} {}", channel.channel_id, channel.name));
-        Ok(ChannelPage { channels, next })
-    }
-
     /// Bars the person of a channel. The person cannot sign in, and all browser sessions, tokens and
     /// sessions of the person end on every node. Consents stay. A repeated call is no error.
     ///

@@ -141,6 +141,21 @@ impl Service {
     }
 }
 
+impl Service {
+    /// Shows a hidden message in the chat of `channel` again. Showing a visible message changes nothing.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`] when there is no such message in this chat.
+    pub async fn show_message(&self, channel: &ChannelId, id: &MessageId) -> Result<(), Error> {
+        let (channel, id) = (channel.clone(), id.clone());
+        self.write(async move |work: &mut Work<'_>| match work.show_message(&channel, &id).await? {
+            true => Ok(()),
+            false => Err(Refusal::NotFound(Resource::Message).into()),
+        })
+        .await
+    }
+}
+
 /// Looks up the sender's last message from `now` on, so that the next message gets a later time.
 pub(crate) async fn read_last_time(
     tx: &mut Tx,

@@ -265,6 +265,7 @@ fn expiry(sweep: Sweep, now: Timestamp) -> Expiry {
         Sweep::BrowserSessions
         | Sweep::PasswordResets
         | Sweep::PendingSignIns
+        | Sweep::FormDrafts
         | Sweep::UpstreamFlows
         | Sweep::Mails
         | Sweep::SessionChanges

@@ -1,9 +1,11 @@
 //! What people do with their applications as a whole: disable, enable, delete, restore, hand over.
 
 use domain::application::Application;
+use domain::audit::AuditAction;
 use domain::member::MemberRole;
 use domain::refusal::Resource;
 use domain::{ChannelId, ClientId, Invalid, OrganizationId, Refusal, Rule, Scope, Timestamp};
+use serde_json::json;
 use store::queries::session_ends::AdmittedBy;
 
 use crate::developer::owned_applications::authorize;
@@ -28,7 +30,8 @@ impl Service {
         self.write(async move |work: &mut Work<'_>| {
             let now = work.now();
             lock_owned(work, &person, &id, MemberRole::Developer).await?;
-            Ok::<_, Error>(work.disable_application_of_owner(&id, now).await?)
+            work.disable_application_of_owner(&id, now).await?;
+            Ok::<_, Error>(work.audit(AuditAction::ApplicationDisable, &id).await?)
         })
         .await?;
         tracing::info!(%client_id, "application disabled by its owner");
@@ -48,7 +51,8 @@ impl Service {
         let (person, id) = (person.clone(), client_id.clone());
         self.write(async move |work: &mut Work<'_>| {
             lock_owned(work, &person, &id, MemberRole::Developer).await?;
-            Ok::<_, Error>(work.enable_application_of_owner(&id).await?)
+            work.enable_application_of_owner(&id).await?;
+            Ok::<_, Error>(work.audit(AuditAction::ApplicationEnable, &id).await?)
         })
         .await
     }
@@ -77,6 +81,7 @@ impl Service {
             work.delete_application_of_owner(&id, now).await?;
             work.withdraw_requests_of_application(&id, now).await?;
             work.delete_application_offer(&id).await?;
+            work.audit(AuditAction::ApplicationDelete, &id).await?;
             subscriptions::revoke_all(work, &id).await
         })
         .await?;
@@ -99,7 +104,7 @@ impl Service {
             let now = work.now();
             authorize(work, &person, &client_id, MemberRole::Admin, now).await?;
             match work.restore_application(&client_id, now, irrecoverable_since(now)).await? {
-                true => Ok(()),
+                true => Ok(work.audit(AuditAction::ApplicationRestore, &client_id).await?),
                 false => Err(Refusal::NotFound(Resource::Application).into()),
             }
         })
@@ -154,5 +159,8 @@ pub(crate) async fn give_away(
     let scopes = application.scopes.without([Scope::Drops].into_iter().collect());
     work.set_application_scopes(client_id, scopes).await?;
     work.delete_application_offer(client_id).await?;
-    Ok(work.withdraw_requests_of_application(client_id, now).await?)
+    work.withdraw_requests_of_application(client_id, now).await?;
+    let from = application.organization.as_ref().map(|organization| &organization.organization_id);
+    let details = json!({ "fromOrganizationId": from, "toOrganizationId": to });
+    Ok(work.audit_with(AuditAction::ApplicationHandOver, client_id, details).await?)
 }

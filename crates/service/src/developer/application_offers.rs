@@ -1,5 +1,6 @@
 //! Offers of applications to other people: made by an admin for a login, accepted by its person.
 
+use domain::audit::AuditAction;
 use domain::limits::{CREDENTIAL_BYTES_MAX, OFFER_LIFETIME_MS};
 use domain::member::MemberRole;
 use domain::refusal::Resource;
@@ -31,7 +32,8 @@ impl Service {
         self.write(async move |work: &mut Work<'_>| {
             let now = work.now();
             lock_owned(work, &person, &client_id, MemberRole::Admin).await?;
-            Ok(work.put_application_offer(&client_id, &login, now).await?)
+            work.put_application_offer(&client_id, &login, now).await?;
+            Ok(work.audit(AuditAction::ApplicationOffer, &client_id).await?)
         })
         .await
     }
@@ -49,7 +51,8 @@ impl Service {
         self.write(async move |work: &mut Work<'_>| {
             let now = work.now();
             authorize(work, &person, &client_id, MemberRole::Admin, now).await?;
-            Ok(work.delete_application_offer(&client_id).await?)
+            work.delete_application_offer(&client_id).await?;
+            Ok(work.audit(AuditAction::ApplicationOfferTakeBack, &client_id).await?)
         })
         .await
     }

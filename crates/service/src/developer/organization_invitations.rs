@@ -1,11 +1,13 @@
 //! Invitations into organizations: made by admins for a login, accepted by its person.
 
+use domain::audit::AuditAction;
 use domain::limits::{
     CREDENTIAL_BYTES_MAX, DAY_MS, INVITATION_LIFETIME_MS, INVITATIONS_PER_DAY_MAX, ORGANIZATION_MEMBERS_MAX,
 };
 use domain::member::MemberRole;
 use domain::refusal::Resource;
 use domain::{ChannelId, Invalid, OrganizationId, Refusal, Rule, Timestamp, invalid};
+use serde_json::json;
 use store::Tx;
 pub use store::queries::organization_invitations::{Invitation, ReceivedInvitation};
 
@@ -42,7 +44,9 @@ impl Service {
             if work.invitation_count(&id).await? >= ORGANIZATION_MEMBERS_MAX {
                 return Err(Invalid::new("login", Rule::Fewer { max: ORGANIZATION_MEMBERS_MAX }).into());
             }
-            Ok(work.put_invitation(&id, &login, role, &person, now).await?)
+            work.put_invitation(&id, &login, role, &person, now).await?;
+            let details = json!({ "role": role.name() });
+            Ok(work.audit_with(AuditAction::MemberInvite, &id, details).await?)
         })
         .await
     }
@@ -60,7 +64,8 @@ impl Service {
         let (person, id, login) = (person.clone(), id.clone(), login.to_owned());
         self.write(async move |work: &mut Work<'_>| {
             require_member(work, &person, &id, MemberRole::Admin).await?;
-            Ok(work.delete_invitation(&id, &login).await?)
+            work.delete_invitation(&id, &login).await?;
+            Ok(work.audit(AuditAction::MemberUninvite, &id).await?)
         })
         .await
     }
@@ -108,7 +113,9 @@ impl Service {
             if !accepts || work.organization_role(&id, &person).await?.is_some() {
                 return Ok(());
             }
-            put_member(work, &id, &person, role, None).await
+            put_member(work, &id, &person, role, None).await?;
+            let details = json!({ "channelId": person, "role": role.name() });
+            Ok(work.audit_with(AuditAction::MemberJoin, &id, details).await?)
         })
         .await
     }

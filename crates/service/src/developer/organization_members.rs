@@ -128,7 +128,7 @@ impl Service {
             work.make_organization(&organization, &person).await?;
             let id = &organization.organization_id;
             work.put_organization_member(id, &person, MemberRole::Admin, now).await?;
-            Ok::<_, Error>(())
+            Ok::<_, Error>(work.audit(AuditAction::OrganizationPut, id).await?)
         })
         .await?;
         tracing::info!(organization_id = %id, "organization made");
@@ -152,7 +152,10 @@ impl Service {
             lock(work, &id).await?;
             require_member(work, &person, &id, MemberRole::Admin).await?;
             match work.rename_organization(&id, &name).await? {
-                true => Ok(()),
+                true => {
+                    let details = json!({ "organizationName": name });
+                    Ok(work.audit_with(AuditAction::OrganizationPut, &id, details).await?)
+                }
                 false => Err(Invalid::new("organizationName", Rule::Unverified).into()),
             }
         })
@@ -178,7 +181,9 @@ impl Service {
             if work.organization_role(&id, &member).await?.is_none() {
                 return Err(not_found());
             }
-            put_member(work, &id, &member, role, None).await
+            put_member(work, &id, &member, role, None).await?;
+            let details = json!({ "channelId": member, "role": role.name() });
+            Ok(work.audit_with(AuditAction::MemberPut, &id, details).await?)
         })
         .await
     }
@@ -200,7 +205,11 @@ impl Service {
             lock(work, &id).await?;
             let needed = if person == member { MemberRole::Viewer } else { MemberRole::Admin };
             require_member(work, &person, &id, needed).await?;
-            delete_member(work, &id, &member).await.map(drop)
+            if delete_member(work, &id, &member).await? {
+                let details = json!({ "channelId": member });
+                work.audit_with(AuditAction::MemberDelete, &id, details).await?;
+            }
+            Ok(())
         })
         .await
     }

@@ -1,6 +1,7 @@
 //! Applications that people register and change by themselves (`docs/developers.md`).
 
 use domain::application::{Application, Organization, Presentation, RedirectUri};
+use domain::audit::AuditAction;
 use domain::limits::{NAME_CHARS_MAX, OWNED_APPLICATIONS_MAX, REVIEW_TEXT_CHARS_MAX};
 use domain::member::MemberRole;
 use domain::picture::Picture;
@@ -12,6 +13,7 @@ use domain::{
     ChannelId, ClientId, Invalid, OrganizationId, Profile, Refusal, ReviewRequestId, Rule, Scope, ScopeSet,
     invalid,
 };
+use serde_json::json;
 use store::queries::application_secrets::NewSecret;
 use store::queries::review_requests::NewReviewRequest;
 
@@ -102,7 +104,9 @@ impl Service {
             .write(async move |work: &mut Work<'_>| {
                 let earlier = idempotency::claim(work, key.as_ref(), &registered).await?;
                 if earlier.is_none() {
+                    let id = registered.client_id.clone();
                     register(work, &person, registered.client_id, new, &stored).await?;
+                    work.audit_with(AuditAction::ApplicationPut, &id, json!({ "registered": true })).await?;
                 }
                 Ok::<_, Error>(earlier)
             })
@@ -138,7 +142,8 @@ impl Service {
             for uri in &redirect_uris {
                 work.insert_redirect_uri(&client_id, uri).await?;
             }
-            Ok(())
+            let details = json!({ "name": name, "redirectUris": redirect_uris.len() });
+            Ok(work.audit_with(AuditAction::ApplicationPut, &client_id, details).await?)
         })
         .await
     }
@@ -156,7 +161,9 @@ impl Service {
         let (person, client_id) = (person.clone(), client_id.clone());
         self.write(async move |work: &mut Work<'_>| {
             lock_owned(work, &person, &client_id, MemberRole::Developer).await?;
-            Ok(work.put_application_logo(&client_id, logo.as_ref()).await?)
+            work.put_application_logo(&client_id, logo.as_ref()).await?;
+            let details = json!({ "logo": logo.is_some() });
+            Ok(work.audit_with(AuditAction::ApplicationPut, &client_id, details).await?)
         })
         .await
     }
@@ -185,13 +192,21 @@ impl Service {
             let kept: ScopeSet = granted.and(chosen).iter().chain(direct.iter()).collect();
             work.set_application_scopes(&client_id, kept).await?;
             subscriptions::revoke_outside(work, &client_id, kept).await?;
+            let keys = |scopes: ScopeSet| scopes.iter().map(Scope::key).collect::<Vec<_>>();
+            let details =
+                json!({ "added": keys(kept.without(granted)), "removed": keys(granted.without(kept)) });
+            work.audit_with(AuditAction::ApplicationScopes, &client_id, details).await?;
             if !reviewed || added.is_empty() {
                 return Ok(ScopeChoice::Done);
             }
             invalid::text("message", &message, 1, REVIEW_TEXT_CHARS_MAX)?;
             let subject = ReviewSubject::Scopes(client_id, added);
             let request = NewReviewRequest { request_id, subject, requested_by: person, message };
-            submit(work, &request).await?;
+            let request_id = submit(work, &request).await?;
+            let details = json!({ "requestId": request_id, "kind": request.subject.kind().name() });
+            if let Some(id) = request.subject.client_id() {
+                work.audit_with(AuditAction::ReviewAdd, id, details).await?;
+            }
             Ok(ScopeChoice::Requested)
         })
         .await

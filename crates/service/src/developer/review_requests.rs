@@ -91,10 +91,16 @@ impl Service {
                 Error::Refused(_) => not_found(),
                 error => error,
             })?;
-            match work.withdraw_review_request(&id, now).await? {
-                true => Ok(()),
-                false => Err(Invalid::new("requestId", Rule::Pending).into()),
+            if !work.withdraw_review_request(&id, now).await? {
+                return Err(Invalid::new("requestId", Rule::Pending).into());
             }
+            let details = json!({ "requestId": id });
+            match (&request.client_id, &request.organization_id) {
+                (Some(id), _) => work.audit_with(AuditAction::ReviewWithdraw, id, details).await?,
+                (None, Some(id)) => work.audit_with(AuditAction::ReviewWithdraw, id, details).await?,
+                (None, None) => {}
+            }
+            Ok(())
         })
         .await
     }

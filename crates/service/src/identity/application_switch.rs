@@ -54,11 +54,10 @@ impl Service {
         Ok(ApplicationPage { applications, next })
     }
 
-    /// The applications that a search finds: those of a name in the order of the names, others in that of the
-    /// ids.
+    /// All applications, or those in a state, in the order of their ids.
     ///
     /// # Errors
-    /// `Invalid` naming `next` for a cursor of another search.
+    /// `Invalid` naming `next` for a cursor of another list.
     pub async fn search_applications(
         &self,
         search: ApplicationSearch,
@@ -67,19 +66,15 @@ impl Service {
     ) -> Result<ApplicationPage, Error> {
         let context = serde_json::json!(["application-search", format!("{search:?}")]).to_string();
         let after = next.map(|cursor| self.cursors().open("next", &context, cursor)).transpose()?;
-        let after = after.and_then(|after| {
-            let (id, name) = after.split_once(' ')?;
-            Some((name.to_owned(), ClientId::stored(id.to_owned())))
-        });
+        let after = after.map(ClientId::stored);
         let since = irrecoverable_since(self.now());
         let applications = self
             .read(async move |tx: &mut Tx| {
-                Ok(tx.search_applications(&search, after.as_ref(), since, size + 1).await?)
+                Ok(tx.search_applications(search, after.as_ref(), since, size + 1).await?)
             })
             .await?;
-        let (applications, next) = self.page(&context, applications, size, |life| {
-            format!("{} {}", life.application.client_id, life.application.name)
-        });
+        let (applications, next) =
+            self.page(&context, applications, size, |life| life.application.client_id.to_string());
         Ok(ApplicationPage { applications, next })
     }
 

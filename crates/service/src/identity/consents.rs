@@ -24,7 +24,33 @@ pub struct ConnectedApplications {
     pub next: Option<(Timestamp, ClientId)>,
 }
 
+/// Consents that one count looks at.
+pub const CONSENTS_COUNTED_MAX: i64 = 10_000;
+
+/// The number of users whom something concerns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CountedUsers {
+    /// How many were found.
+    pub users: i64,
+    /// Whether all consents were looked at.
+    pub is_all: bool,
+}
+
 impl Service {
+    /// How many users have allowed an application one of these scopes at least.
+    pub async fn users_with_any_of(
+        &self,
+        client_id: &ClientId,
+        scopes: ScopeSet,
+    ) -> Result<CountedUsers, Error> {
+        let client_id = client_id.clone();
+        let counted = self.read(async move |tx: &mut Tx| {
+            Ok(tx.count_consents(&client_id, scopes, CONSENTS_COUNTED_MAX).await?)
+        });
+        let (users, seen) = counted.await?;
+        Ok(CountedUsers { users, is_all: seen < CONSENTS_COUNTED_MAX })
+    }
+
     /// The applications that a person has allowed something, from `after` on.
     pub async fn connected_applications(
         &self,

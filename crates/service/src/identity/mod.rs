@@ -13,6 +13,7 @@ pub mod consents;
 pub(crate) mod credential_cache;
 pub mod credentials;
 pub mod email_proofs;
+pub mod form_drafts;
 pub(crate) mod last_used;
 pub mod leaked_credentials;
 pub mod mail;

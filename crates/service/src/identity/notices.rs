@@ -1,4 +1,5 @@
 //! The notice above a chat (`docs/spec/chat.md#notice`). A chat has one notice; a new notice replaces it.
+//! Only the studio takes it down.
 
 use domain::chat::Notice;
 use domain::refusal::Resource;
@@ -26,5 +27,11 @@ impl Service {
             }
         })
         .await
+    }
+
+    /// Takes the notice above the chat of `channel` down. A repeated call is no error.
+    pub async fn take_notice_down(&self, channel: &ChannelId) -> Result<(), Error> {
+        let channel = channel.clone();
+        self.write(async move |work: &mut Work<'_>| Ok(work.delete_notice(&channel).await?)).await
     }
 }

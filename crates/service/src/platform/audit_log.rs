@@ -1,7 +1,7 @@
 //! The audit log (`docs/audit-log.md`).
 
-use domain::AuditEntryId;
 use domain::audit::AuditEntry;
+use domain::{AuditEntryId, Timestamp};
 use store::Tx;
 pub use store::queries::audit_log::AuditFilter;
 
@@ -32,6 +32,7 @@ impl Service {
 
 /// The context that a cursor is bound to: the list and its filter, but not the size of a page.
 fn context(filter: &AuditFilter) -> String {
-    let AuditFilter { subject, actor, action } = filter;
-    serde_json::json!(["audit-log", subject, actor, action.map(|action| action.name())]).to_string()
+    let AuditFilter { subject, actor, action, since, until } = filter;
+    let times = [since, until].map(|at| at.map(Timestamp::as_millis));
+    serde_json::json!(["audit-log", subject, actor, action.map(|action| action.name()), times]).to_string()
 }

@@ -1,10 +1,12 @@
 //! What the developers of an application do with its webhook on their pages. They do not undo what the
 //! operator did: a webhook that the operator switched off stays off.
 
+use domain::audit::AuditAction;
 use domain::delivery::DisabledReason;
 use domain::limits::{WEBHOOK_RETRY_MS, WEBHOOK_TESTS_MAX, WEBHOOK_TESTS_SPAN_MS};
 use domain::webhook::{self, MessageKind};
 use domain::{ClaimId, ClientId, DeliveryId, Invalid, Rule};
+use serde_json::json;
 use store::Tx;
 use store::queries::deliveries::{AttemptRecord, Delivery, DeliverySpan, NewDelivery};
 
@@ -82,6 +84,7 @@ impl Service {
                 let enabled = Webhook { disabled: None, failing_since: None, changed_at: now, ..before };
                 work.change_webhook(&enabled).await?;
                 work.wake_senders();
+                work.audit_with(AuditAction::WebhookPut, &client_id, json!({ "enabled": true })).await?;
             }
             Ok(())
         })
@@ -98,7 +101,7 @@ impl Service {
             let now = work.now();
             changeable(work, &client_id).await?;
             work.delete_webhook(&client_id, now).await?;
-            Ok(())
+            Ok(work.audit(AuditAction::WebhookDelete, &client_id).await?)
         })
         .await
     }
@@ -137,6 +140,7 @@ impl Service {
                 waiting: true,
             };
             work.insert_delivery(&new, now).await?;
+            work.audit_with(AuditAction::WebhookTest, &client_id, json!({ "messageId": message_id })).await?;
             work.wake_senders();
             Ok(Ok(message_id))
         })

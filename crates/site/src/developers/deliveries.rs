@@ -179,7 +179,7 @@ pub(super) async fn resend(PathId(id): PathId, PostedBy { person, .. }: PostedBy
     let client_id = &application.details.life.application.client_id;
     let now = visitor.now();
     let (from, until) = (now.plus_ms(-WEBHOOK_DELIVERIES_KEPT_MS), now.plus_ms(1));
-    let service = visitor.web().service();
+    let service = person.service();
     service.resend_deliveries(client_id, DeliveryState::Dead, from, until).await?;
     Ok(visitor.redirect(&address(client_id.as_str(), END), Some(Flash::Done)))
 }

@@ -118,7 +118,7 @@ pub(super) async fn resend(
     let application = living_application(&person, &id, MemberRole::Developer).await?;
     let visitor = &person.visitor;
     let client_id = &application.details.life.application.client_id;
-    visitor.web().service().resend_delivery(client_id, &message_id_of(&message_id)?).await?;
+    person.service().resend_delivery(client_id, &message_id_of(&message_id)?).await?;
     Ok(visitor.redirect(visitor.request().path(), Some(Flash::Done)))
 }
 

@@ -12,6 +12,7 @@ use super::access::{application, living_application};
 use super::frame::{AppFrame, AppTab, address};
 use super::paths::DEVELOPERS;
 use crate::forms::at_field;
+use crate::question::{Question, is_sure};
 
 /// The end of the page's path.
 const END: &str = "/manage";
@@ -98,7 +99,7 @@ pub(super) async fn show(PathId(id): PathId, person: Person) -> PageAnswer {
 /// `POST …/disabled`: disables or enables the application.
 pub(super) async fn switch(PathId(id): PathId, PostedBy { person, fields }: PostedBy) -> PageAnswer {
     let application = living_application(&person, &id, MemberRole::Developer).await?;
-    let (visitor, service) = (&person.visitor, person.visitor.web().service());
+    let (visitor, service) = (&person.visitor, person.service());
     let client_id = &application.details.life.application.client_id;
     let flash = match fields.text("state") {
         "enabled" => {
@@ -117,7 +118,7 @@ pub(super) async fn switch(PathId(id): PathId, PostedBy { person, fields }: Post
 /// `POST …/owner`: hands the application over.
 pub(super) async fn hand_over(PathId(id): PathId, PostedBy { person, fields }: PostedBy) -> PageAnswer {
     let application = living_application(&person, &id, MemberRole::Admin).await?;
-    let (visitor, service) = (&person.visitor, person.visitor.web().service());
+    let (visitor, service) = (&person.visitor, person.service());
     let client_id = &application.details.life.application.client_id;
     let chosen = fields.text("organizationId");
     let to = if chosen == ME {
@@ -125,6 +126,12 @@ pub(super) async fn hand_over(PathId(id): PathId, PostedBy { person, fields }: P
     } else {
         OrganizationId::parse("organizationId", chosen).map(Some).map_err(service::Error::from)
     };
+    let page = ManagePage::new(&person, &application).await?;
+    let name = page.owners.iter().find(|(value, _)| value == chosen).map(|(_, name)| name.clone());
+    if let Some(name) = name.filter(|_| !is_sure(&fields)) {
+        let question = owner_question(&application, &name, visitor.lang());
+        return question.ask(visitor, &fields);
+    }
     let handed_over = match to {
         Ok(to) => service.hand_over_application(&person.channel_id, client_id, to).await,
         Err(error) => Err(error),
@@ -133,15 +140,30 @@ pub(super) async fn hand_over(PathId(id): PathId, PostedBy { person, fields }: P
         Ok(()) => Ok(visitor.redirect(&address(client_id.as_str(), END), Some(Flash::AppHandedOver))),
         Err(error) => {
             let errors = at_field(error, visitor.lang())?;
-            visitor.form_again(&ManagePage { errors, ..ManagePage::new(&person, &application).await? })
+            visitor.form_again(&ManagePage { errors, ..page })
         }
+    }
+}
+
+/// What another owner means.
+fn owner_question(application: &DeveloperApplication, to: &str, lang: Lang) -> Question {
+    let app = &application.details.life.application;
+    let t = texts(lang);
+    Question {
+        title: match lang {
+            Lang::Ko => format!("‘{}’ 앱을 ‘{to}’(으)로 옮길까요?", app.name),
+            Lang::En => format!("Move “{}” to “{to}”?", app.name),
+        },
+        effects: vec![t.owner_effect.to_owned(), t.owner_members.to_owned()],
+        yes: t.hand_over,
+        back: address(app.client_id.as_str(), END),
     }
 }
 
 /// `POST …/offer`: offers the application to a login, or takes the offer back.
 pub(super) async fn offer(PathId(id): PathId, PostedBy { person, fields }: PostedBy) -> PageAnswer {
     let application = living_application(&person, &id, MemberRole::Admin).await?;
-    let (visitor, service) = (&person.visitor, person.visitor.web().service());
+    let (visitor, service) = (&person.visitor, person.service());
     let client_id = &application.details.life.application.client_id;
     let back = address(client_id.as_str(), END);
     if fields.is_checked("takeBack") {
@@ -165,7 +187,7 @@ pub(super) async fn delete_or_restore(
     PostedBy { person, fields }: PostedBy,
 ) -> PageAnswer {
     let application = application(&person, &id, MemberRole::Admin).await?;
-    let (visitor, service) = (&person.visitor, person.visitor.web().service());
+    let (visitor, service) = (&person.visitor, person.service());
     let client_id = &application.details.life.application.client_id;
     if fields.is_checked("restore") {
         service.restore_application_of_owner(&person.channel_id, client_id).await?;
@@ -195,6 +217,8 @@ struct ManageTexts {
     no_owner: &'static str,
     me: &'static str,
     hand_over: &'static str,
+    owner_effect: &'static str,
+    owner_members: &'static str,
     offer: &'static str,
     offer_about: &'static str,
     offer_to: &'static str,
@@ -233,6 +257,8 @@ const KO: ManageTexts = ManageTexts {
     no_owner: "옮길 수 있는 조직이 없습니다.",
     me: "나",
     hand_over: "소유자 바꾸기",
+    owner_effect: "드롭스 권한은 바로 없어지고, 심사 중인 신청은 취소됩니다. 사용자의 허용과 토큰은 그대로입니다.",
+    owner_members: "지금 소유한 조직의 구성원은 더 이상 이 앱을 볼 수 없고, 새 소유자 쪽 구성원이 시크릿을 만들고 앱을 바꿀 수 있습니다.",
     offer: "다른 사람에게 넘기기",
     offer_about: "그 사람이 7일 안에 개발자 센터에서 수락하면 그 사람이나 그 사람의 조직이 새 소유자가 됩니다. 수락하기 전까지는 바뀌지 않습니다. 그 아이디가 있는지는 알려 주지 않습니다.",
     offer_to: "받을 사람의 아이디",
@@ -264,6 +290,8 @@ const EN: ManageTexts = ManageTexts {
     no_owner: "There is no organization to move it to.",
     me: "Me",
     hand_over: "Change the owner",
+    owner_effect: "The app loses drops at once, and its pending requests end. What people allowed it, and its tokens, stay.",
+    owner_members: "Members of the organization that owns it now can no longer see it. Those of the new owner can make secrets and change it.",
     offer: "Offer it to another person",
     offer_about: "If the person accepts in the developer center within 7 days, the person or an organization of theirs is the new owner. Until then nothing changes. You are not told whether the username exists.",
     offer_to: "Username of the new owner",

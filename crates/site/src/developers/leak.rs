@@ -58,7 +58,7 @@ pub(super) async fn show(PathId(id): PathId, person: Person) -> PageAnswer {
 /// `POST …/leak`: ends all tokens, or revokes all secrets.
 pub(super) async fn end(PathId(id): PathId, PostedBy { person, fields }: PostedBy) -> PageAnswer {
     let application = living_application(&person, &id, MemberRole::Developer).await?;
-    let (visitor, service) = (&person.visitor, person.visitor.web().service());
+    let (visitor, service) = (&person.visitor, person.service());
     let client_id = &application.details.life.application.client_id;
     let flash = match fields.text("end") {
         "tokens" => {

@@ -140,7 +140,7 @@ pub(crate) async fn show(person: Person) -> PageAnswer {
 /// `POST /developers/offers/{clientId}`: accepts or declines the offer of an application.
 pub(super) async fn answer_offer(PathId(id): PathId, PostedBy { person, fields }: PostedBy) -> PageAnswer {
     let client_id = client_id_of(&id)?;
-    let (visitor, service) = (&person.visitor, person.visitor.web().service());
+    let (visitor, service) = (&person.visitor, person.service());
     let accepted = match fields.text("answer") {
         "accept" => accept(&person, &client_id, fields.text("organizationId")).await,
         "decline" => {
@@ -164,7 +164,7 @@ async fn accept(person: &Person, client_id: &ClientId, chosen: &str) -> Result<(
         "" => None,
         chosen => Some(OrganizationId::parse("organizationId", chosen)?),
     };
-    person.visitor.web().service().accept_application_offer(&person.channel_id, client_id, to).await
+    person.service().accept_application_offer(&person.channel_id, client_id, to).await
 }
 
 fn app_line<'a>(visitor: &Visitor, item: &'a PersonApplication) -> AppLine<'a> {

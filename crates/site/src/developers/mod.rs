@@ -15,6 +15,7 @@ mod fate;
 mod find;
 mod find_words;
 mod frame;
+mod history;
 mod leak;
 mod list;
 mod organization;
@@ -39,6 +40,7 @@ mod webhook_texts;
 use axum::routing::{get, post};
 use web::{Router, Web};
 
+pub(crate) use self::frame::role_name;
 use self::paths::*;
 
 /// The paths of the pages, with their methods, for the metrics.
@@ -48,6 +50,7 @@ pub(crate) const PATHS: &[(&str, &str)] = &[
     (REGISTER, "GET"),
     (REGISTER, "POST"),
     (APPLICATION, "GET"),
+    (APP_HISTORY, "GET"),
     (SETTINGS, "GET"),
     (SETTINGS, "POST"),
     (LOGO, "POST"),
@@ -87,6 +90,7 @@ pub(crate) const PATHS: &[(&str, &str)] = &[
     (NEW_ORGANIZATION, "GET"),
     (NEW_ORGANIZATION, "POST"),
     (ORGANIZATION, "GET"),
+    (ORGANIZATION_HISTORY, "GET"),
     (ORGANIZATION, "POST"),
     (VERIFICATION, "POST"),
     (ORGANIZATION_REQUEST, "POST"),
@@ -103,6 +107,8 @@ pub(crate) fn routes() -> Router<Web> {
         .route(FIND, get(find::show))
         .route(REGISTER, get(register::show).post(register::submit))
         .route(APPLICATION, get(overview::show))
+        .route(APP_HISTORY, get(history::of_application))
+        .route(ORGANIZATION_HISTORY, get(history::of_organization))
         .route(SETTINGS, get(settings::show).post(settings::submit))
         .route(LOGO, post(settings::upload))
         .route(SCOPES, get(scopes::show).post(scopes::submit))

@@ -14,6 +14,7 @@ use super::frame::role_name;
 use super::paths::{DEVELOPERS, NEW_ORGANIZATION};
 use super::scopes::{RequestLine, RequestTexts, finish_withdrawal, request_line, request_texts};
 use crate::forms::at_field;
+use crate::question::{Question, is_sure};
 
 /// Members on the page: all of them.
 const MEMBERS_SHOWN: i64 = domain::limits::ORGANIZATION_MEMBERS_MAX;
@@ -176,7 +177,7 @@ pub(super) async fn show_new(person: Person) -> PageAnswer {
 pub(super) async fn make(PostedBy { person, fields }: PostedBy) -> PageAnswer {
     let visitor = &person.visitor;
     let name = fields.text("organizationName").trim();
-    match visitor.web().service().make_organization(&person.channel_id, name.to_owned()).await {
+    match person.service().make_organization(&person.channel_id, name.to_owned()).await {
         Ok(id) => Ok(visitor.redirect(&address(&id, ""), Some(Flash::Saved))),
         Err(error) => {
             let errors = at_field(error, visitor.lang())?;
@@ -198,7 +199,7 @@ pub(super) async fn rename(PathId(id): PathId, PostedBy { person, fields }: Post
     let membership = organization(&person, &id, MemberRole::Admin).await?;
     let name = fields.text("organizationName").trim();
     let id = membership.organization.organization_id.clone();
-    let service = person.visitor.web().service();
+    let service = person.service();
     let renamed = service.rename_organization(&person.channel_id, &id, name.to_owned()).await;
     answer(&person, membership, renamed, Flash::Saved, ("", name)).await
 }
@@ -207,7 +208,7 @@ pub(super) async fn rename(PathId(id): PathId, PostedBy { person, fields }: Post
 pub(super) async fn apply(PathId(id): PathId, PostedBy { person, fields }: PostedBy) -> PageAnswer {
     let membership = organization(&person, &id, MemberRole::Admin).await?;
     let subject = ReviewSubject::Verification(membership.organization.organization_id.clone());
-    let service = person.visitor.web().service();
+    let service = person.service();
     let message = fields.text("message").trim();
     let asked = service.submit_review_request(&person.channel_id, subject, message).await.map(drop);
     let name = membership.organization.name.clone();
@@ -217,7 +218,7 @@ pub(super) async fn apply(PathId(id): PathId, PostedBy { person, fields }: Poste
 /// `POST …/requests/{requestId}`: withdraws a request about the organization.
 pub(super) async fn withdraw(PathIds(id, request): PathIds, PostedBy { person, .. }: PostedBy) -> PageAnswer {
     let membership = organization(&person, &id, MemberRole::Admin).await?;
-    let (visitor, service) = (&person.visitor, person.visitor.web().service());
+    let (visitor, service) = (&person.visitor, person.service());
     let id = &membership.organization.organization_id;
     let not_found = || Refusal::NotFound(Resource::ReviewRequest);
     let request = ReviewRequestId::parse("requestId", &request).map_err(|_| not_found())?;
@@ -233,7 +234,7 @@ pub(super) async fn withdraw(PathIds(id, request): PathIds, PostedBy { person, .
 pub(super) async fn invite(PathId(id): PathId, PostedBy { person, fields }: PostedBy) -> PageAnswer {
     let membership = organization(&person, &id, MemberRole::Admin).await?;
     let id = membership.organization.organization_id.clone();
-    let service = person.visitor.web().service();
+    let service = person.service();
     let name = membership.organization.name.clone();
     let login = fields.text("login").trim();
     if fields.is_checked("takeBack") {
@@ -260,7 +261,7 @@ pub(super) async fn answer_invitation(
     PostedBy { person, fields }: PostedBy,
 ) -> PageAnswer {
     let id = organization_id_of(&id)?;
-    let (visitor, service) = (&person.visitor, person.visitor.web().service());
+    let (visitor, service) = (&person.visitor, person.service());
     let accepts = match fields.text("answer") {
         "accept" => true,
         "decline" => false,
@@ -283,7 +284,7 @@ pub(super) async fn change_member(
     let membership = organization(&person, &id, needed).await?;
     let id = membership.organization.organization_id.clone();
     let name = membership.organization.name.clone();
-    let (visitor, service) = (&person.visitor, person.visitor.web().service());
+    let (visitor, service) = (&person.visitor, person.service());
     if fields.is_checked("remove") {
         let removed = service.remove_member(&person.channel_id, &id, &member).await;
         if removed.is_ok() && is_me {
@@ -291,11 +292,40 @@ pub(super) async fn change_member(
         }
         return answer(&person, membership, removed, Flash::Saved, ("", &name)).await;
     }
-    let changed = match MemberRole::parse(fields.text("role")) {
+    let role = MemberRole::parse(fields.text("role"));
+    if let (Ok(role), false) = (&role, is_sure(&fields)) {
+        let members = service.organization_members(&id, MEMBERS_SHOWN, None).await?.items;
+        if let Some(member) = members.iter().find(|one| one.channel_id == member && one.role != *role) {
+            return role_question(member, *role, &id, visitor.lang()).ask(visitor, &fields);
+        }
+    }
+    let changed = match role {
         Ok(role) => service.change_member(&person.channel_id, &id, &member, role).await,
         Err(invalid) => Err(invalid.into()),
     };
     answer(&person, membership, changed, Flash::Saved, ("", &name)).await
+}
+
+/// What another role means for a member.
+fn role_question(member: &Member, role: MemberRole, id: &OrganizationId, lang: Lang) -> Question {
+    let (name, before, after) = (&member.channel_name, role_name(member.role, lang), role_name(role, lang));
+    let t = texts(lang);
+    Question {
+        title: match lang {
+            Lang::Ko => format!("{name} 님의 역할을 ‘{before}’에서 ‘{after}’(으)로 바꿀까요?"),
+            Lang::En => format!("Change the role of {name} from {before} to {after}?"),
+        },
+        effects: vec![
+            match role {
+                MemberRole::Admin => t.becomes_admin,
+                MemberRole::Developer => t.becomes_developer,
+                MemberRole::Viewer => t.becomes_viewer,
+            }
+            .to_owned(),
+        ],
+        yes: t.change_role,
+        back: address(id, ""),
+    }
 }
 
 /// Leads back to the organization, or shows it with what is wrong. `login` and `name` were typed.
@@ -322,6 +352,11 @@ async fn answer(
 }
 
 struct OrganizationTexts {
+    history: &'static str,
+    becomes_admin: &'static str,
+    becomes_developer: &'static str,
+    becomes_viewer: &'static str,
+    change_role: &'static str,
     new: &'static str,
     new_lead: &'static str,
     up: &'static str,
@@ -369,6 +404,11 @@ fn texts(lang: Lang) -> &'static OrganizationTexts {
 }
 
 const KO: OrganizationTexts = OrganizationTexts {
+    history: "변경 기록 보기",
+    becomes_admin: "이제부터 구성원을 초대하고 내보내며, 조직의 앱을 옮기고 삭제할 수 있습니다.",
+    becomes_developer: "이제부터 조직의 앱을 바꾸고 시크릿을 만들 수 있습니다. 구성원과 조직은 바꿀 수 없습니다.",
+    becomes_viewer: "이제부터 조직의 앱을 보기만 할 수 있습니다.",
+    change_role: "역할 바꾸기",
     new: "조직 만들기",
     new_lead: "조직의 앱은 구성원이 함께 관리합니다. 인증을 받으면 드롭스를 신청할 수 있습니다.",
     up: "개발자 센터",
@@ -409,6 +449,11 @@ const KO: OrganizationTexts = OrganizationTexts {
 };
 
 const EN: OrganizationTexts = OrganizationTexts {
+    history: "History of changes",
+    becomes_admin: "From now on they can invite and remove members, and move and delete the organization’s apps.",
+    becomes_developer: "From now on they can change the organization’s apps and make secrets. They cannot change members or the organization.",
+    becomes_viewer: "From now on they can only look at the organization’s apps.",
+    change_role: "Change the role",
     new: "Make an organization",
     new_lead: "Its members manage its apps together. Once it is verified, its apps can apply for drops (드롭스).",
     up: "Developer center",

@@ -61,6 +61,7 @@ pub(super) async fn show(PathId(id): PathId, person: Person) -> PageAnswer {
 }
 
 struct AppOverviewTexts {
+    history: &'static str,
     client_id: &'static str,
     client_id_note: &'static str,
     created: &'static str,
@@ -84,6 +85,7 @@ fn texts(lang: Lang) -> &'static AppOverviewTexts {
 }
 
 const KO: AppOverviewTexts = AppOverviewTexts {
+    history: "변경 기록 보기",
     client_id: "클라이언트 ID",
     client_id_note: "공개해도 되는 값입니다.",
     created: "등록한 날",
@@ -100,6 +102,7 @@ const KO: AppOverviewTexts = AppOverviewTexts {
 };
 
 const EN: AppOverviewTexts = AppOverviewTexts {
+    history: "History of changes",
     client_id: "Client id",
     client_id_note: "It is no secret.",
     created: "Registered",

@@ -48,3 +48,7 @@ pub(super) const INVITATION: &str = "/developers/organizations/{organizationId}/
 /// The form that declines every invitation.
 pub(super) const DECLINED: &str = "/developers/invitations";
 pub(super) const MEMBER: &str = "/developers/organizations/{organizationId}/members/{channelId}";
+/// Who changed an application.
+pub(super) const APP_HISTORY: &str = "/developers/applications/{clientId}/history";
+/// Who changed an organization.
+pub(super) const ORGANIZATION_HISTORY: &str = "/developers/organizations/{organizationId}/history";

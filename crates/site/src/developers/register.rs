@@ -98,7 +98,7 @@ pub(super) async fn submit(PostedBy { person, fields }: PostedBy) -> PageAnswer 
     let new = read(visitor, &fields, &mut errors);
     let key = key(&person, "register an application", &fields);
     let registered = match errors.is_empty() {
-        true => visitor.web().service().register_application(&person.channel_id, new, key).await,
+        true => person.service().register_application(&person.channel_id, new, key).await,
         false => return again(&person, &fields, errors).await,
     };
     match registered {

@@ -4,6 +4,7 @@ use askama::Template;
 use domain::member::MemberRole;
 use domain::review::{ReviewKind, ReviewState, ReviewSubject};
 use domain::{Refusal, ReviewRequestId, Scope, ScopeSet, refusal::Resource};
+use service::consents::CountedUsers;
 use service::owned_applications::DeveloperApplication;
 use service::registration::ScopeChoice;
 use service::review_requests::ReviewRequest;
@@ -13,6 +14,7 @@ use web::{FormFields, FormTarget, PageAnswer, PathId, PathIds, Person, PostedBy,
 use super::access::living_application;
 use super::frame::{AppFrame, AppTab, address};
 use crate::forms::at_field;
+use crate::question::{Question, is_sure};
 
 /// The end of the page's path.
 const END: &str = "/scopes";
@@ -150,11 +152,17 @@ fn chosen(fields: &FormFields) -> ScopeSet {
 /// `POST …/scopes`: chooses scopes.
 pub(super) async fn submit(PathId(id): PathId, PostedBy { person, fields }: PostedBy) -> PageAnswer {
     let application = living_application(&person, &id, MemberRole::Developer).await?;
-    let (visitor, service) = (&person.visitor, person.visitor.web().service());
+    let (visitor, service) = (&person.visitor, person.service());
     let client_id = &application.details.life.application.client_id;
     let drops = application.details.life.application.scopes.and([Scope::Drops].into_iter().collect());
     let scopes: ScopeSet = chosen(&fields).iter().chain(drops.iter()).collect();
     let message = fields.text("message").trim();
+    let removed = application.details.life.application.scopes.without(scopes);
+    if !removed.is_empty() && !is_sure(&fields) {
+        let losers = service.users_with_any_of(client_id, removed).await?;
+        let back = address(client_id.as_str(), END);
+        return removal_question(removed, losers, back, visitor.lang()).ask(visitor, &fields);
+    }
     match service.choose_scopes(&person.channel_id, client_id, scopes, message).await {
         Ok(choice) => {
             let flash = match choice {
@@ -174,10 +182,32 @@ pub(super) async fn submit(PathId(id): PathId, PostedBy { person, fields }: Post
     }
 }
 
+/// What a removal of scopes means.
+fn removal_question(removed: ScopeSet, losers: CountedUsers, back: String, lang: Lang) -> Question {
+    let names: Vec<_> = removed.iter().map(|scope| ScopeLine::new(scope.name(), lang).description).collect();
+    let CountedUsers { users, is_all } = losers;
+    let text = match (lang, users, is_all) {
+        (Lang::Ko, 0, true) => "아직 허용한 사용자가 없습니다.".to_owned(),
+        (Lang::En, 0, true) => "Nobody has allowed it yet.".to_owned(),
+        (Lang::Ko, _, true) => format!("허용한 사용자 {users}명이 바로 잃습니다."),
+        (Lang::En, 1, true) => "1 person has allowed it, and loses it at once.".to_owned(),
+        (Lang::En, _, true) => format!("{users} people have allowed it, and lose it at once."),
+        (Lang::Ko, _, false) => format!("허용한 사용자 {users}명 이상이 바로 잃습니다."),
+        (Lang::En, _, false) => format!("At least {users} people have allowed it, and lose it at once."),
+    };
+    let t = texts(lang);
+    Question {
+        title: t.removal.to_owned(),
+        effects: vec![names.join(", "), text, t.removal_about.to_owned()],
+        yes: t.remove_them,
+        back,
+    }
+}
+
 /// `POST …/drops`: asks for the scope of drops, or takes it away.
 pub(super) async fn apply_for_drops(PathId(id): PathId, PostedBy { person, fields }: PostedBy) -> PageAnswer {
     let application = living_application(&person, &id, MemberRole::Developer).await?;
-    let (visitor, service) = (&person.visitor, person.visitor.web().service());
+    let (visitor, service) = (&person.visitor, person.service());
     let app = &application.details.life.application;
     let back = address(app.client_id.as_str(), END);
     if fields.is_checked("remove") {
@@ -198,7 +228,7 @@ pub(super) async fn apply_for_drops(PathId(id): PathId, PostedBy { person, field
 /// `POST …/requests/{requestId}`: withdraws a request about the application.
 pub(super) async fn withdraw(PathIds(id, request): PathIds, PostedBy { person, .. }: PostedBy) -> PageAnswer {
     let application = living_application(&person, &id, MemberRole::Developer).await?;
-    let (visitor, service) = (&person.visitor, person.visitor.web().service());
+    let (visitor, service) = (&person.visitor, person.service());
     let client_id = &application.details.life.application.client_id;
     let not_found = || Refusal::NotFound(Resource::ReviewRequest);
     let request = ReviewRequestId::parse("requestId", &request).map_err(|_| not_found())?;
@@ -226,6 +256,9 @@ pub(super) fn finish_withdrawal(
 
 struct ScopeTexts {
     title: &'static str,
+    removal: &'static str,
+    removal_about: &'static str,
+    remove_them: &'static str,
     lead: &'static str,
     lead_reviewed: &'static str,
     choose: &'static str,
@@ -289,6 +322,9 @@ fn texts(lang: Lang) -> &'static ScopeTexts {
 
 const KO: ScopeTexts = ScopeTexts {
     title: "권한",
+    removal: "이 권한을 뺄까요?",
+    removal_about: "이 권한으로 한 이벤트 구독도 바로 끝납니다. 나중에 다시 더하면 사용자가 다시 허용해야 합니다.",
+    remove_them: "빼고 저장",
     lead: "앱이 사용자에게 요청할 권한입니다. 필요한 것만 고르세요. 빼면 바로 적용되고, 더하면 사용자가 다시 허용해야 합니다.",
     lead_reviewed: "이 서버에서는 새 권한을 운영자가 심사합니다. 빼는 것은 바로 적용됩니다.",
     choose: "요청할 권한",
@@ -310,6 +346,9 @@ const KO: ScopeTexts = ScopeTexts {
 
 const EN: ScopeTexts = ScopeTexts {
     title: "Scopes",
+    removal: "Take these scopes away?",
+    removal_about: "Subscriptions to events that need them end at once, too. If you add them again later, people have to allow them again.",
+    remove_them: "Take away and save",
     lead: "What the app asks people for. Choose only what it needs. Taking one away has effect at once; after adding one, people have to allow it again.",
     lead_reviewed: "On this server the operator reviews new scopes. Taking one away has effect at once.",
     choose: "Scopes to ask for",

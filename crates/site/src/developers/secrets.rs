@@ -119,7 +119,7 @@ pub(super) async fn add(
     Confirmed(PostedBy { person, fields }): Confirmed<PostedBy>,
 ) -> PageAnswer {
     let application = living_application(&person, &id, MemberRole::Developer).await?;
-    let service = person.visitor.web().service();
+    let service = person.service();
     let client_id = &application.details.life.application.client_id;
     let key = key(&person, &format!("make a secret of {client_id}"), &fields);
     let secret = match service.add_own_secret(client_id, key).await {
@@ -159,7 +159,7 @@ pub(super) async fn change(
 ) -> PageAnswer {
     let application = living_application(&person, &id, MemberRole::Developer).await?;
     let (secret, _) = find(&person, &application, &secret_id).await?;
-    let (visitor, service) = (&person.visitor, person.visitor.web().service());
+    let (visitor, service) = (&person.visitor, person.service());
     let client_id = &application.details.life.application.client_id;
     let list = address(client_id.as_str(), END);
     let choice = fields.text("expires");

@@ -55,7 +55,7 @@ pub(super) async fn end(PathIds(id, key): PathIds, PostedBy { person, .. }: Post
     let details = find(&person, &application, &key).await?;
     let visitor = &person.visitor;
     let client_id = details.owner.client_id();
-    visitor.web().service().end_session_of_application(client_id, &details.session_key).await?;
+    person.service().end_session_of_application(client_id, &details.session_key).await?;
     Ok(visitor.redirect(&address(client_id.as_str(), "/sessions"), Some(Flash::SessionEnded)))
 }
 

@@ -113,7 +113,7 @@ pub(super) async fn submit(PathId(id): PathId, PostedBy { person, fields }: Post
     let mut errors = FieldErrors::default();
     let settings = read(&fields, &mut errors, lang);
     if errors.is_empty() {
-        let service = visitor.web().service();
+        let service = person.service();
         match service.change_application(&person.channel_id, client_id, settings).await {
             Ok(()) => {
                 return Ok(visitor.redirect(&address(client_id.as_str(), END), Some(Flash::Saved)));
@@ -153,7 +153,7 @@ pub(super) async fn upload(PathId(id): PathId, PostedBy { person, fields }: Post
     };
     match picture {
         Ok(logo) => {
-            visitor.web().service().change_logo(&person.channel_id, client_id, logo).await?;
+            person.service().change_logo(&person.channel_id, client_id, logo).await?;
             Ok(visitor.redirect(&address(client_id.as_str(), END), Some(Flash::Saved)))
         }
         Err(_) => {

@@ -210,7 +210,7 @@ pub(super) async fn show(PathId(id): PathId, person: Person) -> PageAnswer {
 /// `POST …/webhook`: another address, or the button that enables the webhook.
 pub(super) async fn save(PathId(id): PathId, PostedBy { person, fields }: PostedBy) -> PageAnswer {
     let application = living_application(&person, &id, MemberRole::Developer).await?;
-    let (visitor, service) = (&person.visitor, person.visitor.web().service());
+    let (visitor, service) = (&person.visitor, person.service());
     let client_id = &application.details.life.application.client_id;
     let here = address(client_id.as_str(), END);
     let url = fields.text("url").trim();
@@ -235,7 +235,7 @@ pub(super) async fn test(PathId(id): PathId, PostedBy { person, .. }: PostedBy) 
     let visitor = &person.visitor;
     let client_id = &application.details.life.application.client_id;
     let t = texts(visitor.lang());
-    let obstacle = match visitor.web().service().send_test_message(client_id).await? {
+    let obstacle = match person.service().send_test_message(client_id).await? {
         Ok(message) => {
             let end = format!("{END}/deliveries/{message}");
             return Ok(visitor.redirect(&address(client_id.as_str(), &end), None));
@@ -295,7 +295,7 @@ pub(super) async fn remove(PathId(id): PathId, PostedBy { person, .. }: PostedBy
     let application = living_application(&person, &id, MemberRole::Developer).await?;
     let visitor = &person.visitor;
     let client_id = &application.details.life.application.client_id;
-    match visitor.web().service().delete_webhook_of_owner(client_id).await {
+    match person.service().delete_webhook_of_owner(client_id).await {
         Ok(()) => Ok(visitor.redirect(&address(client_id.as_str(), END), Some(Flash::Done))),
         Err(error) => {
             let errors = at_field(error, visitor.lang())?;

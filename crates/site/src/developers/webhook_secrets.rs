@@ -25,7 +25,7 @@ pub(super) async fn add(
     let visitor = &person.visitor;
     let client_id = &application.details.life.application.client_id;
     let key = key(&person, &format!("make a webhook secret of {client_id}"), &fields);
-    match visitor.web().service().add_webhook_secret(client_id, None, key).await {
+    match person.service().add_webhook_secret(client_id, None, key).await {
         Ok((_, secret)) => {
             let (service, lang) = (visitor.web().service(), visitor.lang());
             service.notify(&person.channel_id, MailKind::WebhookSecretMade, lang.into()).await?;
@@ -44,7 +44,7 @@ pub(super) async fn change(
     PostedBy { person, fields }: PostedBy,
 ) -> PageAnswer {
     let application = living_application(&person, &id, MemberRole::Developer).await?;
-    let (visitor, service) = (&person.visitor, person.visitor.web().service());
+    let (visitor, service) = (&person.visitor, person.service());
     let client_id = &application.details.life.application.client_id;
     let secret_id = WebhookSecretId::parse("secretId", &secret_id)
         .map_err(|_| Refusal::NotFound(Resource::WebhookSecret))?;

@@ -5,6 +5,7 @@ use domain::operator_key::OperatorRole;
 use domain::quota::QuotaShare;
 use domain::refusal::Resource;
 use domain::{ChannelId, ClientId, Refusal};
+use service::SessionFilter;
 use service::application_life::{ApplicationDetails, ApplicationLife};
 use service::application_switch::ApplicationSearch;
 use service::leaked_credentials::Affected;
@@ -15,8 +16,9 @@ use web::{OperatorPerson, PageAnswer, PathId, PostedByOperator, Visitor, role};
 use super::application_secrets::{leak_acts, secrets_table};
 use super::detail::{Act, Choice, Detail};
 use super::frame::{Badge, Section, Shown, href, not_found, unknown_action};
-use super::list::{ItemList, ListRow, Search, StateLink};
+use super::list::{ItemList, ListRow, Search, StateLink, nothing_here, searched};
 use super::paths::{APPLICATIONS, AUDIT, ORGANIZATIONS, PAGE_SIZE, PEOPLE, WEBHOOKS};
+use super::related::sessions_of;
 
 /// The field of the form with the part of the quotas.
 const PERCENT: &str = "percent";
@@ -26,29 +28,30 @@ const PARTS: [(i64, &str); 6] =
 
 const STATES: [&str; 3] = ["", "disabled", "restorable"];
 
-/// `GET /operator/applications?q=&by=&state=&next=`.
+/// `GET /operator/applications?q=&state=&next=`.
 pub(super) async fn list(operator: OperatorPerson<role::Read>) -> PageAnswer {
     let visitor = operator.visitor();
     let lang = visitor.lang();
     let parameter = |name| visitor.request().parameter(name).unwrap_or_default();
-    let (text, by, state) = (parameter("q").trim().to_owned(), parameter("by"), parameter("state"));
-    let by = if by == "id" { "id" } else { "name" };
+    let (text, state) = (searched(&parameter("q")), parameter("state"));
     let state = STATES.into_iter().find(|known| *known == state).unwrap_or_default();
-    let search = match (state, by, text.is_empty()) {
-        ("disabled", ..) => ApplicationSearch::Disabled,
-        ("restorable", ..) => ApplicationSearch::Restorable,
-        (_, "name", false) => ApplicationSearch::Name(text.clone()),
-        _ => ApplicationSearch::Id(text.clone()),
-    };
     let next = visitor.request().parameter("next");
-    let page = visitor.web().service().search_applications(search, PAGE_SIZE, next.as_deref()).await?;
+    let (service, next) = (visitor.web().service(), next.as_deref());
+    let page = match (state, text.is_empty()) {
+        ("disabled", _) => service.search_applications(ApplicationSearch::Disabled, PAGE_SIZE, next).await?,
+        ("restorable", _) => {
+            service.search_applications(ApplicationSearch::Restorable, PAGE_SIZE, next).await?
+        }
+        (_, true) => service.search_applications(ApplicationSearch::All, PAGE_SIZE, next).await?,
+        (_, false) => service.applications_called(&text, PAGE_SIZE, next).await?,
+    };
     let list = ItemList {
         section: Section::Applications,
         lead: lang.pick(
-            "이름이나 ID의 앞부분으로 찾습니다.",
-            "Find them by the beginning of their name or their id.",
+            "이름의 일부나 ID로 찾습니다. 대소문자는 구별하지 않습니다.",
+            "Find them by a part of their name, in any case, or by their id.",
         ),
-        search: Some(search_field(&text, by, lang)),
+        search: Some(Search::of(&text, lang.pick("이름 또는 ID", "Name or id"), lang)),
         states: states(state, lang),
         headers: vec![
             lang.pick("애플리케이션", "Application"),
@@ -59,23 +62,13 @@ pub(super) async fn list(operator: OperatorPerson<role::Read>) -> PageAnswer {
         rows: page.applications.iter().map(|life| row(life, visitor)).collect(),
         empty: (
             lang.pick("찾은 애플리케이션이 없습니다.", "No application was found."),
-            lang.pick("다른 앞부분으로 찾아 보세요.", "Try another beginning."),
+            nothing_here(page.next.is_some(), lang),
         ),
-        parameters: vec![("q", text), ("by", by.to_owned()), ("state", state.to_owned())],
+        parameters: vec![("q", text), ("state", state.to_owned())],
         is_later: next.is_some(),
         next: page.next,
     };
     list.page(&operator)
-}
-
-fn search_field(text: &str, by: &'static str, lang: Lang) -> Search {
-    Search {
-        label: lang.pick("앞부분", "Begins with"),
-        button: lang.pick("찾기", "Search"),
-        value: text.to_owned(),
-        by: vec![("name", lang.pick("이름", "Name"), by == "name"), ("id", "ID", by == "id")],
-        by_label: lang.pick("찾을 값", "Search by"),
-    }
 }
 
 fn states(here: &str, lang: Lang) -> Vec<StateLink> {
@@ -215,6 +208,7 @@ async fn detail<R>(operator: &OperatorPerson<R>, id: &ClientId) -> Result<Detail
         (lang.pick("권한", "Scopes"), prose(scopes.join(", "))),
         (lang.pick("리디렉션 주소", "Redirect addresses"), prose(redirect_uris.join("\n"))),
     ];
+    let sessions = SessionFilter { client_id: Some(id.clone()), ..SessionFilter::default() };
     let mut links = Vec::new();
     if operator.role >= OperatorRole::Admin {
         links.push((
@@ -229,7 +223,7 @@ async fn detail<R>(operator: &OperatorPerson<R>, id: &ClientId) -> Result<Detail
         id: id.to_string(),
         badges: badges(&life, lang),
         facts,
-        tables: vec![secrets_table(id, &secrets, visitor)],
+        tables: vec![secrets_table(id, &secrets, visitor), sessions_of(visitor, sessions).await?],
         links,
         once: None,
         form: visitor.form(format!("{APPLICATIONS}/{id}")),

@@ -1,14 +1,16 @@
 //! `/operator/audit`: who changed what, for administrators.
 
 use askama::Template;
+use domain::Timestamp;
 use domain::audit::{ActorKind, AuditAction, AuditEntry, SubjectKind};
+use domain::limits::DAY_MS;
 use service::audit_log::AuditFilter;
 use web::pages::{Area, Lang, Moment, Shell, filters};
 use web::{OperatorPerson, PageAnswer, Visitor, role};
 
-use super::audit_words::sentence;
 use super::frame::{Frame, Section, href};
 use super::paths::{APPLICATIONS, AUDIT, KEYS, ORGANIZATIONS, PAGE_SIZE, PEOPLE};
+use crate::audit_words::{details, sentence};
 
 /// An entry in the list.
 struct EntryRow {
@@ -19,6 +21,8 @@ struct EntryRow {
     /// What was done, with the thing that it was done to.
     sentence: String,
     subject: String,
+    /// The name of the thing, if it has one now.
+    subject_name: String,
     subject_href: Option<String>,
     details: Vec<(String, String)>,
     at: Moment,
@@ -33,6 +37,9 @@ struct AuditPage<'a> {
     t: &'static AuditTexts,
     subject: String,
     actor: String,
+    /// The first and the last day, UTC.
+    from: String,
+    to: String,
     actions: Vec<(&'static str, &'static str, bool)>,
     rows: Vec<EntryRow>,
     first: Option<String>,
@@ -45,7 +52,7 @@ impl AuditPage<'_> {
     }
 }
 
-/// `GET /operator/audit?subject=&actor=&action=&next=`.
+/// `GET /operator/audit?subject=&actor=&action=&from=&to=&next=`.
 pub(super) async fn list(operator: OperatorPerson<role::Admin>) -> PageAnswer {
     let visitor = operator.visitor();
     let lang = visitor.lang();
@@ -54,12 +61,16 @@ pub(super) async fn list(operator: OperatorPerson<role::Admin>) -> PageAnswer {
     let (subject, actor) = (text("subject"), text("actor"));
     let action = AuditAction::from_name(&parameter("action"));
     let given = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
-    let filter = AuditFilter { subject: given(&subject), actor: given(&actor), action };
+    let (from, since) = day(&text("from"), 0);
+    let (to, until) = day(&text("to"), DAY_MS);
+    let filter = AuditFilter { subject: given(&subject), actor: given(&actor), action, since, until };
     let next = visitor.request().parameter("next");
     let page = visitor.web().service().audit_log(filter, PAGE_SIZE, next.as_deref()).await?;
     let action_text = action.map_or("", AuditAction::name);
     let address = |next: &str| {
-        href(AUDIT, &[("subject", &subject), ("actor", &actor), ("action", action_text), ("next", next)])
+        let filter = [("subject", subject.as_str()), ("actor", actor.as_str()), ("action", action_text)];
+        let place = [("from", from.as_str()), ("to", to.as_str()), ("next", next)];
+        href(AUDIT, &[filter, place].concat())
     };
     visitor.page(&AuditPage {
         first: next.is_some().then(|| address("")),
@@ -74,7 +85,18 @@ pub(super) async fn list(operator: OperatorPerson<role::Admin>) -> PageAnswer {
         rows: page.items.into_iter().map(|entry| row(entry, visitor)).collect(),
         subject,
         actor,
+        from,
+        to,
     })
+}
+
+/// A day as it was chosen, and the time some milliseconds after its beginning; empty and `None` for
+/// anything else.
+fn day(text: &str, after_ms: i64) -> (String, Option<Timestamp>) {
+    match Timestamp::parse_rfc3339(&format!("{text}T00:00:00Z")) {
+        Some(at) => (text.to_owned(), Some(at.plus_ms(after_ms))),
+        None => (String::new(), None),
+    }
 }
 
 fn row(entry: AuditEntry, visitor: &Visitor) -> EntryRow {
@@ -85,6 +107,7 @@ fn row(entry: AuditEntry, visitor: &Visitor) -> EntryRow {
         sentence: sentence(entry.action, lang).to_owned(),
         subject_href: subject_page(&entry),
         subject: entry.subject_id,
+        subject_name: entry.subject_name,
         details: details(&entry.details),
         at: Moment::of(entry.created_at, visitor.now(), lang),
         request_id: entry.request_id,
@@ -118,23 +141,6 @@ fn subject_page(entry: &AuditEntry) -> Option<String> {
     Some(format!("{path}/{}", entry.subject_id))
 }
 
-/// The fields of the details, as text.
-fn details(text: &str) -> Vec<(String, String)> {
-    let fields: std::collections::BTreeMap<String, serde_json::Value> =
-        serde_json::from_str(text).unwrap_or_default();
-    let shown = |value: serde_json::Value| match value {
-        serde_json::Value::String(text) => text,
-        serde_json::Value::Array(items) => {
-            let items =
-                items.iter().map(|item| item.as_str().map_or_else(|| item.to_string(), str::to_owned));
-            items.collect::<Vec<_>>().join(", ")
-        }
-        other => other.to_string(),
-    };
-    let fields = fields.into_iter().filter(|(_, value)| !value.is_null());
-    fields.map(|(name, value)| (name, shown(value))).collect()
-}
-
 /// The words of the page.
 struct AuditTexts {
     lead: &'static str,
@@ -144,6 +150,8 @@ struct AuditTexts {
     any: &'static str,
     search: &'static str,
     id_hint: &'static str,
+    from: &'static str,
+    to: &'static str,
     request: &'static str,
     none: &'static str,
     none_about: &'static str,
@@ -157,42 +165,31 @@ fn texts(lang: Lang) -> &'static AuditTexts {
 }
 
 const KO: AuditTexts = AuditTexts {
-    lead: "플랫폼 API와 이 페이지에서 누가 무엇을 바꿨는지, 400일 동안 보관합니다.",
+    lead: "플랫폼 API와 이 페이지, 개발자 센터에서 누가 무엇을 바꿨는지, 400일 동안 보관합니다.",
     subject: "대상의 ID",
     actor: "실행한 사람 또는 키의 ID",
     action: "한 일",
     any: "모두",
     search: "찾기",
     id_hint: "비워 두면 모두.",
+    from: "이날부터 (UTC)",
+    to: "이날까지 (UTC)",
     request: "요청",
     none: "기록이 없습니다.",
     none_about: "조건을 줄여 보세요.",
 };
 
 const EN: AuditTexts = AuditTexts {
-    lead: "Who changed what, over the platform API and on these pages, for 400 days.",
+    lead: "Who changed what, over the platform API, on these pages and in the developer center, for 400 days.",
     subject: "Id of what was changed",
     actor: "Id of the person or key",
     action: "What was done",
     any: "Anything",
     search: "Search",
     id_hint: "Empty: any.",
+    from: "From (UTC)",
+    to: "To (UTC)",
     request: "Request",
     none: "There is no entry.",
     none_about: "Try fewer conditions.",
 };
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn details_are_shown_as_text() {
-        let text = r#"{"scopes":["a","b"],"quota":true,"name":"봇","organizationId":null}"#;
-        let expected = [("name", "봇"), ("quota", "true"), ("scopes", "a, b")];
-        let shown = details(text);
-        let shown: Vec<_> = shown.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-        assert_eq!(shown, expected);
-        assert!(details("{}").is_empty() && details("").is_empty());
-    }
-}

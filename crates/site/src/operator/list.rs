@@ -1,7 +1,8 @@
 //! A list on the operator pages, as plain data.
 
 use askama::Template;
-use web::pages::{Area, Shell, filters};
+use domain::limits::NAME_CHARS_MAX;
+use web::pages::{Area, Lang, Shell, filters};
 use web::{OperatorPerson, PageAnswer};
 
 use super::frame::{Badge, Frame, Section, Shown, href};
@@ -12,9 +13,29 @@ pub(crate) struct Search {
     pub label: &'static str,
     pub button: &'static str,
     pub value: String,
-    /// What is searched: value, label, whether it is chosen.
-    pub by: Vec<(&'static str, &'static str, bool)>,
-    pub by_label: &'static str,
+}
+
+impl Search {
+    /// The field of a list that is searched for this text.
+    pub fn of(text: &str, label: &'static str, lang: Lang) -> Self {
+        Self { label, button: lang.pick("찾기", "Search"), value: text.to_owned() }
+    }
+}
+
+/// The text that a list is searched for.
+pub(crate) fn searched(parameter: &str) -> String {
+    parameter.trim().replace('\0', "").chars().take(NAME_CHARS_MAX).collect()
+}
+
+/// What stands below an empty list. One page of a search looks at many names, but not at all.
+pub(crate) const fn nothing_here(has_next: bool, lang: Lang) -> &'static str {
+    match has_next {
+        true => lang.pick(
+            "이름이 많아 일부만 찾았습니다. ‘다음’을 눌러 계속 찾아 보세요.",
+            "There are many names, and these are only some of them. Go on with “Next”.",
+        ),
+        false => lang.pick("다른 값으로 찾아 보세요.", "Try another value."),
+    }
 }
 
 /// A part of a list, by the state of its items.

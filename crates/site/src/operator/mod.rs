@@ -7,7 +7,6 @@
 mod application_secrets;
 mod applications;
 mod audit;
-mod audit_words;
 mod detail;
 mod frame;
 mod keys;
@@ -17,6 +16,7 @@ mod organizations;
 mod overview;
 mod paths;
 mod people;
+mod related;
 mod requests;
 mod webhooks;
 

@@ -9,33 +9,39 @@ use web::{OperatorPerson, PageAnswer, PathId, PostedByOperator, Visitor, role};
 
 use super::detail::{Act, Detail, DetailTable};
 use super::frame::{Badge, Section, Shown, href, not_found, unknown_action};
-use super::list::{ItemList, ListRow};
+use super::list::{ItemList, ListRow, Search, nothing_here, searched};
 use super::paths::{APPLICATIONS, AUDIT, ORGANIZATIONS, PAGE_SIZE};
+use super::related::members_of;
 
 /// Applications that the page of an organization shows.
 const APPLICATIONS_SHOWN: i64 = 50;
 
-/// `GET /operator/organizations?next=`.
+/// `GET /operator/organizations?q=&next=`.
 pub(super) async fn list(operator: OperatorPerson<role::Read>) -> PageAnswer {
     let visitor = operator.visitor();
     let lang = visitor.lang();
     let next = visitor.request().parameter("next");
-    let page = visitor.web().service().organizations(PAGE_SIZE, next.as_deref()).await?;
+    let text = searched(&visitor.request().parameter("q").unwrap_or_default());
+    let service = visitor.web().service();
+    let page = match text.is_empty() {
+        true => service.organizations(PAGE_SIZE, next.as_deref()).await?,
+        false => service.organizations_called(&text, PAGE_SIZE, next.as_deref()).await?,
+    };
     let list = ItemList {
         section: Section::Organizations,
         lead: lang.pick(
             "드롭스는 인증된 조직의 애플리케이션만 쓸 수 있습니다.",
             "Only applications of a verified organization may use drops.",
         ),
-        search: None,
+        search: Some(Search::of(&text, lang.pick("이름 또는 ID", "Name or id"), lang)),
         states: Vec::new(),
         headers: vec![lang.pick("조직", "Organization"), lang.pick("사용 중지", "Disabled")],
         rows: page.items.iter().map(|item| row(item, visitor)).collect(),
         empty: (
-            lang.pick("조직이 없습니다.", "There is no organization."),
-            lang.pick("등록하면 여기에 표시됩니다.", "Those that are registered are listed here."),
+            lang.pick("찾은 조직이 없습니다.", "No organization was found."),
+            nothing_here(page.next.is_some(), lang),
         ),
-        parameters: Vec::new(),
+        parameters: vec![("q", text)],
         is_later: next.is_some(),
         next: page.next,
     };
@@ -125,7 +131,7 @@ async fn detail<R>(operator: &OperatorPerson<R>, id: &OrganizationId) -> Result<
         id: id.to_string(),
         badges: badges(&details, lang),
         facts: vec![(lang.pick("사용 중지", "Disabled"), Shown::moment(details.disabled_at, visitor))],
-        tables: vec![table],
+        tables: vec![members_of(visitor, id).await?, table],
         links,
         once: None,
         form: visitor.form(format!("{ORGANIZATIONS}/{id}")),

@@ -5,36 +5,34 @@ use domain::mail::MailKind;
 use domain::operator_key::OperatorRole;
 use domain::refusal::Resource;
 use domain::{ChannelId, Refusal};
+use service::SessionFilter;
 use service::channel_admin::{ChannelDetails, ChannelFilter, ChannelPage};
 use web::pages::{Flash, Lang, Moment};
 use web::{OperatorPerson, PageAnswer, PathId, PostedByOperator, Visitor, role};
 
 use super::detail::{Act, Choice, Detail, ShownOnce};
 use super::frame::{Badge, Section, Shown, href, not_found, role_name, unknown_action};
-use super::list::{ItemList, ListRow, Search, StateLink};
+use super::list::{ItemList, ListRow, Search, StateLink, nothing_here, searched};
 use super::paths::{AUDIT, PAGE_SIZE, PEOPLE};
+use super::related::{applications_of, connected_to, organizations_of, sessions_of};
 use crate::confirmed::Confirmed;
 
-/// What a search may look at.
-const BY: [&str; 3] = ["name", "login", "id"];
-
-/// `GET /operator/people?q=&by=&state=&next=`.
+/// `GET /operator/people?q=&state=&next=`.
 pub(super) async fn list(operator: OperatorPerson<role::Read>) -> PageAnswer {
     let visitor = operator.visitor();
     let lang = visitor.lang();
     let parameter = |name| visitor.request().parameter(name).unwrap_or_default();
-    let (text, by) = (parameter("q").trim().to_owned(), parameter("by"));
-    let by = BY.into_iter().find(|known| *known == by).unwrap_or("name");
+    let text = searched(&parameter("q"));
     let state = if parameter("state") == "barred" { "barred" } else { "" };
     let next = visitor.request().parameter("next");
-    let page = found(visitor, &text, by, state, next.as_deref()).await?;
+    let page = found(visitor, &text, state, next.as_deref()).await?;
     let list = ItemList {
         section: Section::People,
         lead: lang.pick(
-            "채널 이름의 앞부분, 로그인 아이디, 채널 ID로 찾습니다.",
-            "Find them by the beginning of the channel’s name, by their login, or by the channel’s id.",
+            "채널 이름의 일부, 로그인 아이디의 앞부분, 채널 ID로 찾습니다. 대소문자는 구별하지 않습니다.",
+            "Find them by a part of the channel’s name, in any case, by the beginning of their login, or by the channel’s id.",
         ),
-        search: Some(search_field(&text, by, lang)),
+        search: Some(Search::of(&text, lang.pick("채널 이름, 아이디 또는 채널 ID", "Name, login or id"), lang)),
         states: states(state, lang),
         headers: vec![
             lang.pick("채널", "Channel"),
@@ -45,9 +43,9 @@ pub(super) async fn list(operator: OperatorPerson<role::Read>) -> PageAnswer {
         rows: page.channels.iter().map(|channel| row(channel, visitor)).collect(),
         empty: (
             lang.pick("찾은 사람이 없습니다.", "Nobody was found."),
-            lang.pick("다른 값으로 찾아 보세요.", "Try another value."),
+            nothing_here(page.next.is_some(), lang),
         ),
-        parameters: vec![("q", text), ("by", by.to_owned()), ("state", state.to_owned())],
+        parameters: vec![("q", text), ("state", state.to_owned())],
         is_later: next.is_some(),
         next: page.next,
     };
@@ -58,44 +56,14 @@ pub(super) async fn list(operator: OperatorPerson<role::Read>) -> PageAnswer {
 async fn found(
     visitor: &Visitor,
     text: &str,
-    by: &str,
     state: &str,
     next: Option<&str>,
 ) -> Result<ChannelPage, service::Error> {
     let service = visitor.web().service();
-    let text = text.replace('\0', "");
-    match (state, by, text.is_empty()) {
-        ("barred", ..) => service.list_channels(ChannelFilter::Barred, PAGE_SIZE, next).await,
-        (_, _, true) => service.list_channels(ChannelFilter::All, PAGE_SIZE, next).await,
-        (_, "login", _) => service.list_channels(ChannelFilter::Login(text), PAGE_SIZE, next).await,
-        (_, "id", _) => {
-            let Ok(id) = ChannelId::parse("channelId", &text) else { return Ok(empty_page()) };
-            match service.channel_details(&id).await {
-                Ok(details) => Ok(ChannelPage { channels: vec![details], next: None }),
-                Err(error) if matches!(error.refusal(), Refusal::NotFound(_)) => Ok(empty_page()),
-                Err(error) => Err(error),
-            }
-        }
-        _ => service.channels_by_name(text, PAGE_SIZE, next).await,
-    }
-}
-
-const fn empty_page() -> ChannelPage {
-    ChannelPage { channels: Vec::new(), next: None }
-}
-
-fn search_field(text: &str, by: &'static str, lang: Lang) -> Search {
-    let label = |by: &str| match by {
-        "login" => lang.pick("로그인 아이디", "Login"),
-        "id" => lang.pick("채널 ID", "Channel id"),
-        _ => lang.pick("채널 이름의 앞부분", "Beginning of the name"),
-    };
-    Search {
-        label: lang.pick("값", "Value"),
-        button: lang.pick("찾기", "Search"),
-        value: text.to_owned(),
-        by: BY.map(|known| (known, label(known), known == by)).to_vec(),
-        by_label: lang.pick("찾을 값", "Search by"),
+    match (state, text.is_empty()) {
+        ("barred", _) => service.list_channels(ChannelFilter::Barred, PAGE_SIZE, next).await,
+        (_, true) => service.list_channels(ChannelFilter::All, PAGE_SIZE, next).await,
+        (_, false) => service.search_people(text, PAGE_SIZE, next).await,
     }
 }
 
@@ -233,7 +201,13 @@ async fn detail<R>(operator: &OperatorPerson<R>, id: &ChannelId) -> Result<Detai
         id: id.to_string(),
         badges: badges(&channel, lang),
         facts,
-        tables: Vec::new(),
+        tables: vec![
+            applications_of(visitor, id).await?,
+            organizations_of(visitor, id).await?,
+            connected_to(visitor, id).await?,
+            sessions_of(visitor, SessionFilter { channel_id: Some(id.clone()), ..SessionFilter::default() })
+                .await?,
+        ],
         links,
         once: None,
         form: visitor.form(format!("{PEOPLE}/{id}")),

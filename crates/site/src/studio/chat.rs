@@ -22,12 +22,28 @@ pub(crate) const MESSAGES: &str = "/studio/chat/messages";
 const CHAT: &str = StudioPlace::Chat.path();
 /// Messages on the page, and in one answer to the script.
 const MESSAGES_SHOWN: i64 = 50;
+/// Messages in the answer to the script after an act: as many as it keeps on the page.
+const MESSAGES_KEPT: i64 = 200;
+
+/// The notice above a chat, as it is shown.
+type ShownNotice<'a> = Option<(&'a str, Moment)>;
 
 /// The list of messages alone, for the script.
 #[derive(Debug, Template)]
 #[template(path = "site/studio/chat_rows.html")]
 struct ChatRowsPage<'a> {
     t: &'static ChatTexts,
+    rows: Vec<ChatRow<'a>>,
+    form: FormTarget,
+}
+
+/// What an act changes on the page, for the script.
+#[derive(Debug, Template)]
+#[template(path = "site/studio/chat_changes.html")]
+struct ChatChangesPage<'a> {
+    t: &'static ChatTexts,
+    done: &'static str,
+    notice: ShownNotice<'a>,
     rows: Vec<ChatRow<'a>>,
     form: FormTarget,
 }
@@ -43,7 +59,7 @@ struct ChatPage<'a> {
     /// The addresses of this page and of its messages.
     here: String,
     messages: String,
-    notice: Option<(&'a str, Moment)>,
+    notice: ShownNotice<'a>,
     /// The script asks for messages since this time.
     since: i64,
     /// The text of the notice that was refused.
@@ -64,26 +80,29 @@ struct ChatContent {
 }
 
 impl ChatContent {
-    async fn read(desk: &Desk) -> Result<Self, service::Error> {
+    async fn read(desk: &Desk, limit: i64) -> Result<Self, service::Error> {
         let service = desk.visitor.web().service();
-        let messages = service.latest_messages(&desk.channel_id, None, MESSAGES_SHOWN).await?;
+        let messages = service.latest_messages(&desk.channel_id, None, limit).await?;
         Ok(Self { messages, notice: service.notice(&desk.channel_id).await? })
+    }
+
+    fn notice(&self, desk: &Desk) -> ShownNotice<'_> {
+        let (now, lang) = (desk.visitor.now(), desk.visitor.lang());
+        self.notice.as_ref().map(|notice| (notice.content.as_str(), Moment::of(notice.created_at, now, lang)))
     }
 
     fn page<'a>(&'a self, desk: &'a Desk, text: &'a str, errors: FieldErrors) -> ChatPage<'a> {
         let Desk { visitor, channel_id, .. } = desk;
-        let (now, lang) = (visitor.now(), visitor.lang());
-        let notice = self.notice.as_ref();
         ChatPage {
             shell: visitor.shell(Area::Studio),
             nav: StudioNav::at(StudioPlace::Chat, desk),
-            t: texts(lang),
+            t: texts(visitor.lang()),
             rows: rows(&self.messages, desk, channel_id),
             form: desk.form(CHAT),
             here: desk.path(CHAT),
             messages: desk.path(MESSAGES),
-            notice: notice.map(|notice| (notice.content.as_str(), Moment::of(notice.created_at, now, lang))),
-            since: now.as_millis(),
+            notice: self.notice(desk),
+            since: visitor.now().as_millis(),
             text,
             errors,
         }
@@ -96,7 +115,7 @@ fn rows<'a>(messages: &'a [LoggedMessage], desk: &Desk, channel: &ChannelId) -> 
 
 /// `GET /studio/chat`.
 pub(crate) async fn show(StudioAt { desk, .. }: StudioAt<at::Chat>) -> PageAnswer {
-    let content = ChatContent::read(&desk).await?;
+    let content = ChatContent::read(&desk, MESSAGES_SHOWN).await?;
     desk.visitor.page(&content.page(&desk, "", FieldErrors::default()))
 }
 
@@ -111,15 +130,37 @@ pub(crate) async fn messages(StudioAt { desk, .. }: StudioAt<at::Chat>) -> PageA
     visitor.page(&ChatRowsPage { t: texts(visitor.lang()), rows, form: desk.form(CHAT) })
 }
 
-/// `POST /studio/chat`: what the button `do` names.
+/// `POST /studio/chat`: what the button `do` names. A browser comes back to the message; the script, which
+/// sends `part`, gets what changed.
 pub(crate) async fn act(PostedAt { desk, fields, .. }: PostedAt<at::Chat>) -> PageAnswer {
     let visitor = &desk.visitor;
-    let done = match run(&desk, &fields).await {
-        Ok(done) => return Ok(desk.redirect(CHAT, Some(done))),
+    let errors = match run(&desk, &fields).await {
+        Ok(done) if fields.is_checked("part") => return changes(&desk, done).await,
+        Ok(done) => return Ok(desk.redirect(&place(&fields), Some(done))),
         Err(error) => refused(error, visitor.lang())?,
     };
-    let content = ChatContent::read(&desk).await?;
-    visitor.form_again(&content.page(&desk, fields.text("message"), done))
+    let content = ChatContent::read(&desk, MESSAGES_SHOWN).await?;
+    visitor.form_again(&content.page(&desk, fields.text("message"), errors))
+}
+
+/// The place on the page where the act was: its message, or the notice.
+fn place(fields: &FormFields) -> String {
+    match MessageId::parse("messageId", fields.text("messageId")) {
+        Ok(id) => format!("{CHAT}#m-{id}"),
+        Err(_) => format!("{CHAT}#notice"),
+    }
+}
+
+async fn changes(desk: &Desk, done: Flash) -> PageAnswer {
+    let lang = desk.visitor.lang();
+    let content = ChatContent::read(desk, MESSAGES_KEPT).await?;
+    desk.visitor.page(&ChatChangesPage {
+        t: texts(lang),
+        done: done.text(lang),
+        notice: content.notice(desk),
+        rows: rows(&content.messages, desk, &desk.channel_id),
+        form: desk.form(CHAT),
+    })
 }
 
 async fn run(desk: &Desk, fields: &FormFields) -> Result<Flash, service::Error> {
@@ -132,9 +173,16 @@ async fn run(desk: &Desk, fields: &FormFields) -> Result<Flash, service::Error> 
             Ok(Flash::NoticePut)
         }
         "pin" => {
-            let id = MessageId::parse("messageId", fields.text("messageId")).map_err(|_| no_message())?;
-            service.put_notice(channel, Notice::Message(id)).await?;
+            service.put_notice(channel, Notice::Message(message_id(fields)?)).await?;
             Ok(Flash::NoticePut)
+        }
+        "take-down" => {
+            service.take_notice_down(channel).await?;
+            Ok(Flash::NoticeTakenDown)
+        }
+        "show" => {
+            service.show_message(channel, &message_id(fields)?).await?;
+            Ok(Flash::MessageShown)
         }
         "hide" => {
             service.hide_message(channel, message_place(channel, fields)?).await?;
@@ -149,8 +197,21 @@ async fn run(desk: &Desk, fields: &FormFields) -> Result<Flash, service::Error> 
             service.restrict_temporarily(channel, chat).await?;
             Ok(Flash::ChannelRestrictedForAMinute)
         }
+        "lift" => {
+            service.release(channel, author(fields)?).await?;
+            Ok(Flash::RestrictionLifted)
+        }
+        "lift-temporary" => {
+            let chat = ChatTarget { target: author(fields)?, chat_channel_id: chat_channel_id(channel) };
+            service.release_temporarily(channel, chat).await?;
+            Ok(Flash::RestrictionLifted)
+        }
         _ => Err(Refusal::NotFound(Resource::Path).into()),
     }
+}
+
+fn message_id(fields: &FormFields) -> Result<MessageId, service::Error> {
+    Ok(MessageId::parse("messageId", fields.text("messageId")).map_err(|_| no_message())?)
 }
 
 fn message_place(channel: &ChannelId, fields: &FormFields) -> Result<MessagePlace, service::Error> {
@@ -180,6 +241,7 @@ struct ChatTexts {
     new_notice: &'static str,
     notice_hint: &'static str,
     put_notice: &'static str,
+    take_down: &'static str,
     messages: &'static str,
     refresh: &'static str,
     is_live: &'static str,
@@ -190,8 +252,12 @@ struct ChatTexts {
     hidden: &'static str,
     pin: &'static str,
     hide: &'static str,
+    show: &'static str,
     restrict: &'static str,
     restrict_temporarily: &'static str,
+    restricted: &'static str,
+    restricted_briefly: &'static str,
+    lift: &'static str,
 }
 
 fn texts(lang: Lang) -> &'static ChatTexts {
@@ -209,6 +275,7 @@ const KO: ChatTexts = ChatTexts {
     new_notice: "새 공지",
     notice_hint: "1자 이상 100자 이하. 지금 공지를 대신합니다.",
     put_notice: "공지 올리기",
+    take_down: "공지 내리기",
     messages: "메시지",
     refresh: "새로 고침",
     is_live: "새 메시지를 2초마다 불러옵니다.",
@@ -219,8 +286,12 @@ const KO: ChatTexts = ChatTexts {
     hidden: "숨김",
     pin: "공지로",
     hide: "숨기기",
+    show: "다시 보이기",
     restrict: "활동 제한",
     restrict_temporarily: "1분 제한",
+    restricted: "활동 제한됨",
+    restricted_briefly: "1분 제한 중",
+    lift: "제한 해제",
 };
 
 const EN: ChatTexts = ChatTexts {
@@ -231,6 +302,7 @@ const EN: ChatTexts = ChatTexts {
     new_notice: "New notice",
     notice_hint: "1 to 100 characters. It replaces the present one.",
     put_notice: "Put up the notice",
+    take_down: "Take it down",
     messages: "Messages",
     refresh: "Refresh",
     is_live: "New messages appear every two seconds.",
@@ -241,6 +313,10 @@ const EN: ChatTexts = ChatTexts {
     hidden: "Hidden",
     pin: "Make it the notice",
     hide: "Hide",
+    show: "Show again",
     restrict: "Restrict",
     restrict_temporarily: "Restrict for a minute",
+    restricted: "Restricted",
+    restricted_briefly: "Restricted for a minute",
+    lift: "Lift the restriction",
 };

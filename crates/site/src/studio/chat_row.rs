@@ -1,7 +1,8 @@
 //! A message of a chat, as the pages of the studio show it.
 
-use domain::ChannelId;
 use domain::channel::UserRole;
+use domain::restriction::RestrictionStatus;
+use domain::{ChannelId, Timestamp};
 use service::chat_log::LoggedMessage;
 use web::Visitor;
 use web::pages::{Lang, Moment};
@@ -27,6 +28,39 @@ pub(crate) struct ChatRow<'a> {
     pub is_hidden: bool,
     /// Whether the streamer may restrict its author.
     pub may_restrict: bool,
+    /// The restriction of its author that runs.
+    pub restriction: Option<RowRestriction>,
+}
+
+/// A restriction of an author.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RowRestriction {
+    /// For a minute.
+    Brief,
+    /// Until it is lifted.
+    UntilLifted,
+}
+
+impl RowRestriction {
+    fn of(status: RestrictionStatus, now: Timestamp) -> Option<Self> {
+        let is_brief = status.until.is_some_and(|until| until > now);
+        match status.restricted {
+            true => Some(Self::UntilLifted),
+            false => is_brief.then_some(Self::Brief),
+        }
+    }
+
+    /// The button that ends it.
+    pub(crate) const fn lift(self) -> &'static str {
+        match self {
+            Self::Brief => "lift-temporary",
+            Self::UntilLifted => "lift",
+        }
+    }
+
+    pub(crate) const fn is_brief(self) -> bool {
+        matches!(self, Self::Brief)
+    }
 }
 
 impl<'a> ChatRow<'a> {
@@ -46,6 +80,7 @@ impl<'a> ChatRow<'a> {
             ms: message.message_time.as_millis(),
             is_hidden: message.hidden_at.is_some(),
             may_restrict: role.is_none() && message.sender_name.is_some(),
+            restriction: RowRestriction::of(message.restriction, visitor.now()),
         }
     }
 }

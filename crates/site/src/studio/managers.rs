@@ -7,7 +7,7 @@ use domain::refusal::Resource;
 use domain::{ChannelId, Invalid, Refusal, Rule};
 use service::organizations::ListPage;
 use web::pages::{Area, FieldErrors, Flash, Lang, Moment, Shell, filters};
-use web::{FormTarget, PageAnswer};
+use web::{FormFields, FormTarget, PageAnswer};
 
 use crate::forms::at_field;
 use crate::studio::at;
@@ -15,6 +15,7 @@ use crate::studio::chat_row::role_name;
 use crate::studio::desk::{Desk, PostedAt, StudioAt};
 use crate::studio::frame::{StudioChoice, StudioPlace, is_cursor};
 use crate::studio::nav::StudioNav;
+use crate::studio::people::{Named, PeopleTexts, PersonChoice, named, people_texts};
 
 const MANAGERS: &str = StudioPlace::Managers.path();
 /// Managers on one page.
@@ -42,7 +43,10 @@ struct ManagersPage<'a> {
     next: Option<String>,
     form: FormTarget,
     remove: FormTarget,
-    /// The id and the role that were typed.
+    p: &'static PeopleTexts,
+    /// The people to choose from, where several have the name that was typed.
+    people: Vec<PersonChoice>,
+    /// The name or id and the role that were typed.
     target: &'a str,
     role: &'a str,
     errors: FieldErrors,
@@ -82,6 +86,8 @@ impl<'a> ManagersPage<'a> {
             next: managers.next.as_ref().map(|next| format!("{MANAGERS}?next={next}")),
             form: desk.form(MANAGERS),
             remove: desk.form(REMOVE),
+            p: people_texts(lang),
+            people: Vec::new(),
             target: "",
             role: "",
             errors,
@@ -107,23 +113,30 @@ pub(crate) async fn show(StudioAt { desk, .. }: StudioAt<at::Managers>) -> PageA
 pub(crate) async fn give(PostedAt { desk, fields, .. }: PostedAt<at::Managers>) -> PageAnswer {
     let visitor = &desk.visitor;
     let (target, role) = (fields.text("managerChannelId"), fields.text("userRole"));
-    match given(&desk, target, role).await {
-        Ok(()) => Ok(desk.redirect(MANAGERS, Some(Flash::RoleGiven))),
-        Err(error) => {
-            let errors = at_field(error, visitor.lang())?;
-            let managers = visitor.web().service().managers_by_day(&desk.channel_id, PAGE_SIZE, None).await?;
-            let page = ManagersPage::new(&desk, &managers, errors);
-            visitor.form_again(&ManagersPage { target, role, ..page })
+    let (errors, people) = match given(&desk, &fields).await {
+        Ok(None) => return Ok(desk.redirect(MANAGERS, Some(Flash::RoleGiven))),
+        Ok(Some(people)) => {
+            let mut errors = FieldErrors::default();
+            errors.add("managerChannelId", people_texts(visitor.lang()).several);
+            (errors, people)
         }
-    }
+        Err(error) => (at_field(error, visitor.lang())?, Vec::new()),
+    };
+    let managers = visitor.web().service().managers_by_day(&desk.channel_id, PAGE_SIZE, None).await?;
+    let page = ManagersPage::new(&desk, &managers, errors);
+    visitor.form_again(&ManagersPage { target, role, people, ..page })
 }
 
-async fn given(desk: &Desk, target: &str, role: &str) -> Result<(), service::Error> {
-    let target = ChannelId::parse("managerChannelId", target.trim())?;
-    let role = UserRole::parse_given(role)?;
+/// Gives the role, or gives the people of whom one has to be chosen.
+async fn given(desk: &Desk, fields: &FormFields) -> Result<Option<Vec<PersonChoice>>, service::Error> {
+    let role = UserRole::parse_given(fields.text("userRole"))?;
     let service = desk.visitor.web().service();
+    let target = match named(service, fields, "managerChannelId", desk.visitor.lang()).await? {
+        Named::Channel(target) => target,
+        Named::OneOf(people) => return Ok(Some(people)),
+    };
     let given = service.put_manager(desk.channel_id.clone(), target, role).await;
-    given.map_err(|error| match error.refusal() {
+    given.map(|()| None).map_err(|error| match error.refusal() {
         Refusal::NotFound(Resource::Channel) => Invalid::new("managerChannelId", Rule::KnownChannel).into(),
         _ => error,
     })
@@ -148,7 +161,6 @@ struct ManagerTexts {
     remove: &'static str,
     remove_question: &'static str,
     add: &'static str,
-    target: &'static str,
     target_hint: &'static str,
     give: &'static str,
     full: &'static str,
@@ -178,7 +190,6 @@ const KO: ManagerTexts = ManagerTexts {
     remove: "역할 해제",
     remove_question: "채팅 설정과 제한이 이 사람에게도 적용됩니다.",
     add: "역할 주기",
-    target: "채널 ID",
     target_hint: "이미 역할이 있으면 새 역할로 바뀝니다.",
     give: "역할 주기",
     full: "{}명까지 정할 수 있습니다.",
@@ -195,7 +206,6 @@ const EN: ManagerTexts = ManagerTexts {
     remove: "Take the role back",
     remove_question: "The chat settings then apply to this person too.",
     add: "Give a role",
-    target: "Channel id",
     target_hint: "Who has a role already gets the new one.",
     give: "Give the role",
     full: "A channel has up to {} managers.",

@@ -14,6 +14,7 @@ mod managed;
 mod managers;
 mod nav;
 mod overview;
+mod people;
 mod restrictions;
 mod stream_key;
 
@@ -24,6 +25,7 @@ use crate::studio::broadcast::CATEGORY;
 use crate::studio::chat::MESSAGES;
 use crate::studio::frame::StudioPlace;
 use crate::studio::managers::REMOVE;
+use crate::studio::people::PEOPLE;
 use crate::studio::restrictions::LIFT;
 use crate::studio::stream_key::REPLACE;
 
@@ -51,7 +53,7 @@ const FOLLOWERS_OF: &str = "/studio/channels/{channelId}/followers";
 const SUBSCRIBERS_OF: &str = "/studio/channels/{channelId}/subscribers";
 
 /// The paths of the pages, with their methods, for the metrics.
-pub(crate) const PATHS: [(&str, &str); 35] = [
+pub(crate) const PATHS: [(&str, &str); 36] = [
     (OVERVIEW, "GET"),
     (CHAT, "GET"),
     (CHAT, "POST"),
@@ -67,6 +69,7 @@ pub(crate) const PATHS: [(&str, &str); 35] = [
     (MANAGERS, "GET"),
     (MANAGERS, "POST"),
     (REMOVE, "POST"),
+    (PEOPLE, "GET"),
     (FOLLOWERS, "GET"),
     (SUBSCRIBERS, "GET"),
     (STREAM_KEY, "GET"),
@@ -102,6 +105,7 @@ pub(crate) fn routes() -> Router<Web> {
         .route(LIFT, post(restrictions::lift))
         .route(MANAGERS, get(managers::show).post(managers::give))
         .route(REMOVE, post(managers::remove))
+        .route(PEOPLE, get(people::suggest))
         .route(FOLLOWERS, get(audience::followers))
         .route(SUBSCRIBERS, get(audience::subscribers))
         .route(STREAM_KEY, get(stream_key::show).post(stream_key::reveal))

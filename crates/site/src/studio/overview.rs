@@ -56,6 +56,7 @@ pub(crate) async fn show(StudioAt { desk, .. }: StudioAt<at::Overview>) -> PageA
 
 #[derive(Debug)]
 struct StudioTexts {
+    channel_id: &'static str,
     lead: &'static str,
     live: &'static str,
     on_air: &'static str,
@@ -81,6 +82,7 @@ fn texts(lang: Lang) -> &'static StudioTexts {
 
 const KO: StudioTexts = StudioTexts {
     lead: "방송과 채팅을 관리합니다.",
+    channel_id: "채널 ID",
     live: "방송 상태",
     on_air: "방송 중",
     off_air: "방송 중이 아닙니다.",
@@ -98,6 +100,7 @@ const KO: StudioTexts = StudioTexts {
 
 const EN: StudioTexts = StudioTexts {
     lead: "The broadcast and its chat.",
+    channel_id: "Channel id",
     live: "Broadcast",
     on_air: "On air",
     off_air: "Not on air.",

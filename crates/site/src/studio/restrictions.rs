@@ -6,12 +6,13 @@ use domain::limits::{RESTRICTION_LIST_SIZE_MAX, SECOND_MS};
 use domain::{ChannelId, Timestamp};
 use service::restrictions::{ChatTarget, RestrictedChannel, TemporaryRestriction};
 use web::pages::{Area, FieldErrors, Flash, Lang, Moment, Shell, filters};
-use web::{FormTarget, PageAnswer};
+use web::{FormFields, FormTarget, PageAnswer};
 
 use crate::studio::at;
 use crate::studio::desk::{Desk, PostedAt, StudioAt};
 use crate::studio::frame::{StudioPlace, refused};
 use crate::studio::nav::StudioNav;
+use crate::studio::people::{Named, PeopleTexts, PersonChoice, named, people_texts};
 
 const RESTRICTIONS: &str = StudioPlace::Restrictions.path();
 /// The form that ends a restriction.
@@ -47,7 +48,10 @@ struct RestrictionsPage<'a> {
     next: Option<String>,
     form: FormTarget,
     lift: FormTarget,
-    /// The id that was typed.
+    p: &'static PeopleTexts,
+    /// The people to choose from, where several have the name that was typed.
+    people: Vec<PersonChoice>,
+    /// The name or id that was typed.
     target: &'a str,
     is_minute: bool,
     errors: FieldErrors,
@@ -101,6 +105,8 @@ impl RestrictionContent {
             next: self.next.as_ref().map(|next| format!("{here}?next={next}")),
             form: desk.form(RESTRICTIONS),
             lift: desk.form(LIFT),
+            p: people_texts(lang),
+            people: Vec::new(),
             target,
             is_minute: false,
             errors,
@@ -127,30 +133,40 @@ pub(crate) async fn restrict(PostedAt { desk, fields, .. }: PostedAt<at::Restric
     let visitor = &desk.visitor;
     let target = fields.text("targetChannelId");
     let is_minute = fields.text("duration") == MINUTE;
-    let (done, flash) = match is_minute {
-        true => (restrict_for_a_minute(&desk, target).await, Flash::ChannelRestrictedForAMinute),
-        false => (restrict_until_released(&desk, target).await, Flash::ChannelRestricted),
-    };
-    match done {
-        Ok(()) => Ok(desk.redirect(RESTRICTIONS, Some(flash))),
-        Err(error) => {
-            let errors = refused(error, visitor.lang())?;
-            let content = RestrictionContent::read(&desk).await?;
-            let mut page = content.page(&desk, target, errors);
-            page.is_minute = is_minute;
-            visitor.form_again(&page)
+    let flash = if is_minute { Flash::ChannelRestrictedForAMinute } else { Flash::ChannelRestricted };
+    let (errors, people) = match restricted(&desk, &fields, is_minute).await {
+        Ok(None) => return Ok(desk.redirect(RESTRICTIONS, Some(flash))),
+        Ok(Some(people)) => {
+            let mut errors = FieldErrors::default();
+            errors.add("targetChannelId", people_texts(visitor.lang()).several);
+            (errors, people)
         }
+        Err(error) => (refused(error, visitor.lang())?, Vec::new()),
+    };
+    let content = RestrictionContent::read(&desk).await?;
+    let page = content.page(&desk, target, errors);
+    visitor.form_again(&RestrictionsPage { is_minute, people, ..page })
+}
+
+/// Restricts a person, or gives the people of whom one has to be chosen.
+async fn restricted(
+    desk: &Desk,
+    fields: &FormFields,
+    is_minute: bool,
+) -> Result<Option<Vec<PersonChoice>>, service::Error> {
+    let service = desk.visitor.web().service();
+    let target = match named(service, fields, "targetChannelId", desk.visitor.lang()).await? {
+        Named::Channel(target) => target,
+        Named::OneOf(people) => return Ok(Some(people)),
+    };
+    match is_minute {
+        true => {
+            let chat = ChatTarget { target, chat_channel_id: chat_channel_id(&desk.channel_id) };
+            service.restrict_temporarily(&desk.channel_id, chat).await?;
+        }
+        false => service.restrict(&desk.channel_id, target).await?,
     }
-}
-
-async fn restrict_until_released(desk: &Desk, target: &str) -> Result<(), service::Error> {
-    let target = ChannelId::parse("targetChannelId", target.trim())?;
-    desk.visitor.web().service().restrict(&desk.channel_id, target).await
-}
-
-async fn restrict_for_a_minute(desk: &Desk, target: &str) -> Result<(), service::Error> {
-    let target = chat_target(desk, target)?;
-    desk.visitor.web().service().restrict_temporarily(&desk.channel_id, target).await
+    Ok(None)
 }
 
 /// `POST /studio/restrictions/lift`: ends a restriction of that `duration`.
@@ -183,7 +199,6 @@ fn chat_target(desk: &Desk, target: &str) -> Result<ChatTarget, service::Error> 
 struct RestrictionTexts {
     lead: &'static str,
     add: &'static str,
-    target: &'static str,
     target_hint: &'static str,
     duration: &'static str,
     until_lifted: &'static str,
@@ -208,7 +223,6 @@ fn texts(lang: Lang) -> &'static RestrictionTexts {
 const KO: RestrictionTexts = RestrictionTexts {
     lead: "제한한 사용자는 이 채널에서 채팅할 수 없습니다. 매니저는 제한할 수 없습니다.",
     add: "제한하기",
-    target: "채널 ID",
     target_hint: "채팅에서는 메시지 옆의 단추로 바로 제한할 수 있습니다.",
     duration: "기간",
     until_lifted: "해제할 때까지",
@@ -226,7 +240,6 @@ const KO: RestrictionTexts = RestrictionTexts {
 const EN: RestrictionTexts = RestrictionTexts {
     lead: "People who may not chat in this channel. Managers cannot be restricted.",
     add: "Restrict somebody",
-    target: "Channel id",
     target_hint: "In the chat, each message has a button for its author.",
     duration: "For how long",
     until_lifted: "Until you lift it",

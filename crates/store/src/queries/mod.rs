@@ -43,8 +43,8 @@ use domain::{
 };
 
 pub use channel::{
-    broadcast_settings, channel_admin, channel_deletions, channels, follow_groups, relations, restrictions,
-    stream_keys,
+    broadcast_settings, channel_admin, channel_deletions, channels, follow_groups, named_channels, relations,
+    restrictions, stream_keys,
 };
 pub use chat::{chat_appends, chat_log, chat_settings, chats};
 pub use cluster::{due, expire, locks, nodes, overview, store_identity, store_origin, sweeps};
@@ -55,12 +55,12 @@ pub use developer::{
 pub use identity::{
     accounts, application_admin, application_life, application_logos, application_search,
     application_secrets, applications, browser_sessions, connected_applications, consents,
-    credential_changes, operator_keys, operators, organizations, password_resets, pending_sign_ins, tokens,
-    two_factors, upstreams,
+    credential_changes, form_drafts, operator_keys, operators, organizations, password_resets,
+    pending_sign_ins, tokens, two_factors, upstreams,
 };
 pub use live::{categories, lives, watching, watching_groups};
 pub use page::Page;
-pub use platform::{audit_log, idempotency, mail_outbox, seals, world_rows};
+pub use platform::{audit_log, idempotency, mail_outbox, name_search, seals, world_rows};
 pub use realtime::{
     event_outbox, lost_events, routed_sessions, session_details, session_ends, sessions, subscription_groups,
     subscriptions,

@@ -19,6 +19,7 @@ fn entry(id: &str, actor: (ActorKind, &str, &str), action: AuditAction, subject:
         action,
         subject_kind: SubjectKind::Application,
         subject_id: subject.to_owned(),
+        subject_name: String::new(),
         details: "{\"name\":\"가\"}".to_owned(),
         request_id: "r1".to_owned(),
     }
@@ -55,7 +56,7 @@ async fn entries_are_listed_newest_first_by_any_filters() {
             (Some("nothing"), None, None, &[]),
         ] {
             let (subject, actor) = (subject.map(str::to_owned), actor.map(str::to_owned));
-            let filter = AuditFilter { subject, actor, action };
+            let filter = AuditFilter { subject, actor, action, ..AuditFilter::default() };
             let found = tx.audit_entries(&filter, None, 10).await?;
             assert_eq!(ids(&found), expected, "{filter:?}");
         }
@@ -64,11 +65,37 @@ async fn entries_are_listed_newest_first_by_any_filters() {
         assert_eq!(ids(&tx.audit_entries(&all, Some(&before), 2).await?), ["3", "2"]);
         let found = tx.audit_entries(&all, None, 10).await?;
         assert_eq!(found[1], entries[2]);
+        // An application has the name of today.
+        let named = domain::application::Application { name: "봇".to_owned(), ..crate::application("bot") };
+        tx.put_application(&named, at(1)).await?;
+        let names = tx.audit_entries(&all, None, 10).await?;
+        assert_eq!(
+            names.iter().map(|one| one.subject_name.as_str()).collect::<Vec<_>>(),
+            ["봇", "", "봇", "봇"]
+        );
+        // A range of times is a range of ids.
+        let of = |ms| AuditEntryId::generate(at(ms), 0, [0; 6]).to_string();
+        for ms in [1_000, 2_000, 3_000] {
+            tx.insert_audit_entry(&entry(&of(ms), key, disable, "later")).await?;
+        }
+        for (since, until, expected) in [
+            (Some(2_000), None, vec![3_000, 2_000]),
+            (None, Some(2_000), vec![1_000]),
+            (Some(1_001), Some(3_000), vec![2_000]),
+            (Some(4_000), None, vec![]),
+        ] {
+            let subject = Some("later".to_owned());
+            let filter =
+                AuditFilter { subject, since: since.map(at), until: until.map(at), ..AuditFilter::default() };
+            let found = tx.audit_entries(&filter, None, 10).await?;
+            assert_eq!(ids(&found), expected.into_iter().map(of).collect::<Vec<_>>());
+        }
         // A person has the name of today, and none after the deletion.
         assert_eq!((found[0].actor_name.as_str(), found[1].actor_name.as_str()), ("channel a", "support"));
         tx.mark_channel_deleted(&channel("a"), &channel("alias"), &domain::MessageId::bound_at(at(9)), at(9))
             .await?;
-        assert_eq!(tx.audit_entries(&all, None, 1).await?[0].actor_name, "");
+        let of_a = AuditFilter { actor: Some("a".to_owned()), ..AuditFilter::default() };
+        assert_eq!(tx.audit_entries(&of_a, None, 1).await?[0].actor_name, "");
         Ok(())
     })
     .await;

@@ -393,6 +393,12 @@ async fn a_chat_has_one_notice_the_last() {
         assert!(is(tx, "b says 1", 11).await?);
         tx.put_notice(&a, &text("끝"), at(12)).await?;
         assert!(is(tx, "끝", 12).await?);
+        assert!(tx.show_message(&a, &gone).await? && !tx.show_message(&a, &elsewhere).await?);
+        assert!(tx.pin_message(&a, &gone, at(13)).await?, "it is visible again");
+        tx.delete_notice(&a).await?;
+        tx.delete_notice(&a).await?;
+        assert_eq!(number(tx, "SELECT COUNT(*) FROM chat_notices").await?, 0);
+        tx.put_notice(&a, &text("끝"), at(12)).await?;
         assert_eq!(number(tx, "SELECT COUNT(*) FROM chat_notices WHERE message_id IS NULL").await?, 1);
         Ok(())
     })

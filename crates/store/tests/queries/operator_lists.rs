@@ -19,16 +19,16 @@ fn ids(lives: Vec<ApplicationLife>) -> Vec<String> {
 
 async fn found(
     tx: &mut Tx,
-    search: &ApplicationSearch,
-    after: Option<(&str, &str)>,
+    search: ApplicationSearch,
+    after: Option<&str>,
     size: i64,
 ) -> Result<Vec<String>, StoreError> {
-    let after = after.map(|(name, id)| (name.to_owned(), ClientId::stored(id.to_owned())));
+    let after = after.map(|id| ClientId::stored(id.to_owned()));
     Ok(ids(tx.search_applications(search, after.as_ref(), at(0), size).await?))
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn applications_are_found_by_the_beginning_of_id_and_name_and_by_their_state() {
+async fn applications_are_listed_by_their_state() {
     in_seeded(async move |tx: &mut Tx| {
         for (id, name) in
             [("bot", "가나"), ("bot-2", "가"), ("bot.3", "가나다"), ("bound", "나"), ("zoo", "가나")]
@@ -36,22 +36,15 @@ async fn applications_are_found_by_the_beginning_of_id_and_name_and_by_their_sta
             let application = domain::application::Application { name: name.to_owned(), ..application(id) };
             tx.put_application(&application, at(1)).await?;
         }
-        let id = |prefix: &str| ApplicationSearch::Id(prefix.to_owned());
-        assert_eq!(found(tx, &id("bot"), None, 9).await?, ["bot", "bot-2", "bot.3"]);
-        assert_eq!(found(tx, &id("bot"), Some(("", "bot")), 1).await?, ["bot-2"]);
-        assert_eq!(found(tx, &id("bo"), Some(("", "bot.3")), 9).await?, ["bound"]);
-        assert_eq!(found(tx, &id(""), None, 2).await?, ["app", "bot"]);
-        let name = |prefix: &str| ApplicationSearch::Name(prefix.to_owned());
-        assert_eq!(found(tx, &name("가나"), None, 9).await?, ["bot", "zoo", "bot.3"]);
-        assert_eq!(found(tx, &name("가나"), Some(("가나", "bot")), 9).await?, ["zoo", "bot.3"]);
-        assert!(found(tx, &name("다"), None, 9).await?.is_empty());
+        assert_eq!(found(tx, ApplicationSearch::All, None, 2).await?, ["app", "bot"]);
+        assert_eq!(found(tx, ApplicationSearch::All, Some("bot"), 2).await?, ["bot-2", "bot.3"]);
         tx.disable_application(&client("zoo"), at(2), at(0)).await?;
         tx.disable_application(&client("bot"), at(2), at(0)).await?;
-        assert_eq!(found(tx, &ApplicationSearch::Disabled, None, 9).await?, ["bot", "zoo"]);
-        assert_eq!(found(tx, &ApplicationSearch::Disabled, Some(("", "bot")), 9).await?, ["zoo"]);
-        assert!(found(tx, &ApplicationSearch::Restorable, None, 9).await?.is_empty());
+        assert_eq!(found(tx, ApplicationSearch::Disabled, None, 9).await?, ["bot", "zoo"]);
+        assert_eq!(found(tx, ApplicationSearch::Disabled, Some("bot"), 9).await?, ["zoo"]);
+        assert!(found(tx, ApplicationSearch::Restorable, None, 9).await?.is_empty());
         let deleted = tx.delete_unused_application(at(9), at(5)).await?.expect("an application");
-        assert_eq!(found(tx, &ApplicationSearch::Restorable, None, 9).await?, [deleted.as_str()]);
+        assert_eq!(found(tx, ApplicationSearch::Restorable, None, 9).await?, [deleted.as_str()]);
         assert_eq!(tx.count_up_to(Backlog::RestorableApplications, 9).await?, 1);
         assert_eq!(tx.count_up_to(Backlog::DisabledApplications, 9).await?, 2);
         assert_eq!(tx.count_up_to(Backlog::DisabledApplications, 1).await?, 1);
@@ -79,18 +72,56 @@ async fn applications_are_found_by_the_beginning_of_id_and_name_and_by_their_sta
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn channels_are_found_by_the_beginning_of_their_name() {
+async fn names_are_found_by_their_beginning_inside_and_by_id_and_login() {
     in_seeded(async move |tx: &mut Tx| {
-        for (id, name) in [("x", "하늘"), ("y", "하늘바다"), ("z", "하늘")] {
+        use store::queries::name_search::NamedKind::{Applications, Channels, Organizations};
+        let ids = |names: Vec<(String, String)>| names.into_iter().map(|(_, id)| id).collect::<Vec<_>>();
+        for (id, name) in
+            [("x", "하늘"), ("y", "하늘바다"), ("z", "하늘"), ("w", "푸른 하늘 Bot"), ("v", "100%_!")]
+        {
             let record = store::queries::channels::ChannelRecord { name: name.to_owned(), ..record(id) };
             tx.put_channel(&record, at(1)).await?;
         }
-        let names = async |tx: &mut Tx, after: Option<&(String, domain::ChannelId)>| {
-            let found = tx.channels_by_name("하늘", after, 9).await?;
-            Ok::<_, StoreError>(found.into_iter().map(|one| one.channel_id.to_string()).collect::<Vec<_>>())
+        let of = |name: &str, id: &str| (name.to_owned(), id.to_owned());
+        let start = of("", "");
+        assert_eq!(ids(tx.names_beginning(Channels, "하늘", None, 9).await?), ["x", "z", "y"]);
+        assert_eq!(ids(tx.names_beginning(Channels, "하늘", Some(&of("하늘", "x")), 9).await?), ["z", "y"]);
+        let inside = async |tx: &mut Tx, text: &str, behind: &(String, String)| {
+            Ok::<_, StoreError>(ids(tx.names_containing(Channels, text, behind, 9).await?.0))
         };
-        assert_eq!(names(tx, None).await?, ["x", "z", "y"]);
-        assert_eq!(names(tx, Some(&("하늘".to_owned(), channel("x")))).await?, ["z", "y"]);
+        assert_eq!(inside(tx, "하늘", &start).await?, ["w"], "without those that begin with it");
+        assert_eq!(inside(tx, "바다", &start).await?, ["y"]);
+        assert_eq!(inside(tx, "bOT", &start).await?, ["w"]);
+        assert!(inside(tx, "bot", &of("푸른 하늘 Bot", "w")).await?.is_empty());
+        for wildcard in ["%_", "_!", "!"] {
+            assert_eq!(inside(tx, wildcard, &start).await?, ["v"], "{wildcard}");
+        }
+        assert_eq!(tx.names_containing(Channels, "x", &start, 9).await?.1, None, "all were looked at");
+        assert_eq!(ids(tx.names_of_ids(Channels, "x", false, 9).await?), ["x"]);
+        assert!(tx.names_of_ids(Applications, "ap", false, 9).await?.is_empty());
+        assert_eq!(ids(tx.names_of_ids(Applications, "ap", true, 9).await?), ["app"]);
+        tx.put_person(&channel("y"), "mina", "hash").await?;
+        assert_eq!(ids(tx.names_of_logins("mi", 9).await?), ["y"]);
+        let organization = Organization {
+            organization_id: OrganizationId::stored("games".to_owned()),
+            name: "Blue Games".to_owned(),
+            verified: false,
+        };
+        tx.put_organization(&organization).await?;
+        assert_eq!(ids(tx.names_containing(Organizations, "games", &start, 9).await?.0), ["games"]);
+        assert_eq!(
+            ids(tx
+                .channels_called("하늘", 9)
+                .await?
+                .into_iter()
+                .map(|one| of("", one.channel_id.as_str()))
+                .collect()),
+            ["x", "z"]
+        );
+        assert_eq!(tx.channels_beginning_with("하늘", 2).await?.len(), 2);
+        assert_eq!(tx.count_consents(&client("app"), crate::scopes(), 9).await?, (3, 3));
+        assert_eq!(tx.count_consents(&client("app"), crate::scopes(), 2).await?, (2, 2));
+        assert_eq!(tx.count_consents(&client("app"), domain::ScopeSet::EMPTY, 9).await?, (0, 3));
         Ok(())
     })
     .await;

@@ -4,6 +4,7 @@ use domain::event::EventType;
 use domain::limits::DAY_MS;
 use domain::session::{ChangeKind, SessionChange, Subscription};
 use domain::{DeliveryId, MessageId, WebhookId, WebhookSecretId};
+use store::queries::form_drafts::FormDraft;
 use store::queries::lost_events::LostEvents;
 use store::queries::sweeps::{SWEEP_ROWS_MAX, Sweep};
 use store::queries::tokens::{NewCode, NewToken};
@@ -49,6 +50,15 @@ async fn insert(tx: &mut Tx, sweep: Sweep, n: i64, ms: i64) -> Result<(), StoreE
         Sweep::PendingSignIns => {
             person(tx).await?;
             tx.insert_pending_sign_in(hash, channel_id, expires_at).await
+        }
+        Sweep::FormDrafts => {
+            let channel = channel(&format!("typing-{n}"));
+            tx.put_channel(&crate::record(channel.as_str()), at(1)).await?;
+            let draft = FormDraft { action: "/a".into(), page: "/a".into(), fields: "[]".into() };
+            tx.put_form_draft(&channel, &draft, expires_at).await?;
+            assert_eq!(tx.form_draft(&channel, at(ms - 1)).await?, Some(draft));
+            assert_eq!(tx.form_draft(&channel, at(ms)).await?, None);
+            Ok(())
         }
         Sweep::UpstreamFlows => {
             let flow = NewUpstreamFlow { state: hash, browser: hash, provider: "p", sealed: "s", expires_at };
@@ -219,6 +229,7 @@ const fn count(sweep: Sweep) -> &'static str {
         Sweep::BrowserSessions => "SELECT COUNT(*) FROM browser_sessions",
         Sweep::PasswordResets => "SELECT COUNT(*) FROM password_resets",
         Sweep::PendingSignIns => "SELECT COUNT(*) FROM pending_sign_ins",
+        Sweep::FormDrafts => "SELECT COUNT(*) FROM form_drafts",
         Sweep::UpstreamFlows => "SELECT COUNT(*) FROM upstream_flows",
         Sweep::Mails => "SELECT COUNT(*) FROM mail_outbox",
         Sweep::MailCounts => "SELECT COUNT(*) FROM mail_counts",

@@ -19,8 +19,9 @@ use crate::Web;
 use crate::browser::Browser;
 use crate::contract::routes::DescribeInput;
 use crate::contract::{Operation, Summary};
+use crate::form_fields::FormFields;
+use crate::input::Pairs;
 use crate::input::shape::{Shape, non_empty_text, one_of, optional, required, text};
-use crate::input::{Pairs, read_body};
 use crate::page_request::{PageRequest, code_page, see_other};
 use crate::pages::{Lang, PageProblem, SeededPerson, SignInError};
 
@@ -47,13 +48,14 @@ pub(crate) const SUBMIT: Summary =
 pub async fn submit(State(web): State<Web>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let mut visit = Visit { web: &web, request: PageRequest::of(&parts, &web) };
-    let form = read_body(body).await.and_then(|body| Pairs::parse(&body));
-    let answer = match &form {
+    let answer = match FormFields::read(&parts.headers, body).await {
+        Ok(form) if form.too_large().is_some() => Err(PageProblem::FormTooLarge.into()),
         Ok(form) => {
+            let form = form.into_pairs();
             visit.request.choose_lang(form.optional("lang").ok().flatten());
-            visit.submit(form).await
+            visit.submit(&form).await
         }
-        Err(_) => Err(PageProblem::InvalidParameter("form").into()),
+        Err(_) => Err(PageProblem::FormUnreadable.into()),
     };
     answer.unwrap_or_else(|stop| visit.stop_page(stop))
 }

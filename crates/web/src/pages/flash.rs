@@ -7,6 +7,8 @@ use super::Lang;
 pub enum Flash {
     /// The person signed out.
     SignedOut,
+    /// The sign-in had ended when a form was posted.
+    SignInEnded,
     /// The password was changed.
     PasswordChanged,
     /// The e-mail address was changed.
@@ -29,8 +31,12 @@ pub enum Flash {
     Saved,
     /// A chat has a new notice.
     NoticePut,
+    /// A chat has no notice any more.
+    NoticeTakenDown,
     /// A chat message was hidden.
     MessageHidden,
+    /// A hidden chat message is shown again.
+    MessageShown,
     /// A channel was restricted.
     ChannelRestricted,
     /// A channel was restricted for a minute.
@@ -79,8 +85,9 @@ pub enum Flash {
 
 impl Flash {
     /// Every notice.
-    pub const ALL: [Self; 35] = [
+    pub const ALL: [Self; 38] = [
         Self::SignedOut,
+        Self::SignInEnded,
         Self::PasswordChanged,
         Self::EmailChanged,
         Self::EmailProofSent,
@@ -92,7 +99,9 @@ impl Flash {
         Self::BrowsersSignedOut,
         Self::Saved,
         Self::NoticePut,
+        Self::NoticeTakenDown,
         Self::MessageHidden,
+        Self::MessageShown,
         Self::ChannelRestricted,
         Self::ChannelRestrictedForAMinute,
         Self::RestrictionLifted,
@@ -121,6 +130,7 @@ impl Flash {
     pub const fn code(self) -> &'static str {
         match self {
             Self::SignedOut => "signed-out",
+            Self::SignInEnded => "sign-in-ended",
             Self::PasswordChanged => "password-changed",
             Self::EmailChanged => "email-changed",
             Self::EmailProofSent => "email-proof-sent",
@@ -132,7 +142,9 @@ impl Flash {
             Self::BrowsersSignedOut => "browsers-signed-out",
             Self::Saved => "saved",
             Self::NoticePut => "notice-put",
+            Self::NoticeTakenDown => "notice-taken-down",
             Self::MessageHidden => "message-hidden",
+            Self::MessageShown => "message-shown",
             Self::ChannelRestricted => "channel-restricted",
             Self::ChannelRestrictedForAMinute => "channel-restricted-briefly",
             Self::RestrictionLifted => "restriction-lifted",
@@ -167,6 +179,10 @@ impl Flash {
     pub const fn text(self, lang: Lang) -> &'static str {
         match self {
             Self::SignedOut => lang.pick("로그아웃했습니다.", "You are signed out."),
+            Self::SignInEnded => lang.pick(
+                "로그인이 끝나 있었습니다. 다시 로그인하면 입력하던 화면으로 돌아갑니다.",
+                "Your sign-in had ended. Sign in again, and you come back to what you typed.",
+            ),
             Self::PasswordChanged => lang.pick("비밀번호를 바꿨습니다.", "Your password is changed."),
             Self::EmailChanged => lang.pick("이메일을 바꿨습니다.", "Your e-mail address is changed."),
             Self::EmailProofSent => lang.pick(
@@ -193,6 +209,8 @@ impl Flash {
             }
             Self::Saved => lang.pick("저장했습니다.", "Saved."),
             Self::NoticePut => lang.pick("공지를 올렸습니다.", "The notice is up."),
+            Self::NoticeTakenDown => lang.pick("공지를 내렸습니다.", "The notice is taken down."),
+            Self::MessageShown => lang.pick("메시지를 다시 표시합니다.", "The message is shown again."),
             Self::MessageHidden => lang.pick("메시지를 숨겼습니다.", "The message is hidden."),
             Self::ChannelRestricted => lang.pick("활동을 제한했습니다.", "The person is restricted."),
             Self::ChannelRestrictedForAMinute => {

@@ -113,6 +113,10 @@ pub enum PageProblem {
     InvalidParameter(&'static str),
     /// A form was posted too late or with a wrong CSRF token.
     FormExpired,
+    /// A form is larger than 64 KiB.
+    FormTooLarge,
+    /// A form cannot be read.
+    FormUnreadable,
     /// There is no such page, or it is not the person's.
     NotFound,
     /// The page cannot be used in this way: its address is that of a form.
@@ -144,7 +148,9 @@ impl PageProblem {
             | Self::MissingParameter(_)
             | Self::RepeatedParameter(_)
             | Self::InvalidParameter(_)
-            | Self::FormExpired => 400,
+            | Self::FormExpired
+            | Self::FormUnreadable => 400,
+            Self::FormTooLarge => 413,
             Self::NotFound => 404,
             Self::WrongMethod => 405,
             Self::TooMany { .. } => 429,
@@ -195,6 +201,8 @@ impl PageProblem {
             Self::RepeatedParameter(name) => invalid(name, Rule::Once),
             Self::InvalidParameter(name) => Reason::new(Word::Invalid).with("field", name),
             Self::FormExpired => Word::FormExpired.into(),
+            Self::FormTooLarge => Reason::new(Word::Invalid).with("field", "form"),
+            Self::FormUnreadable => Reason::new(Word::Invalid).with("field", "form"),
             Self::NotFound => Refusal::NotFound(Resource::Path).reason(),
             Self::WrongMethod => Refusal::MethodNotAllowed.reason(),
             Self::TooMany { quota, retry_after_seconds: retry_after_s } => match quota {
@@ -217,6 +225,8 @@ impl PageProblem {
                 ("로그인 요청이 올바르지 않습니다", "This sign-in request is not valid")
             }
             Self::FormExpired => ("화면이 만료되었습니다", "This page has expired"),
+            Self::FormTooLarge => ("입력한 내용이 너무 큽니다", "This form is too large"),
+            Self::FormUnreadable => ("입력한 내용을 읽을 수 없습니다", "This form can’t be read"),
             Self::NotFound | Self::WrongMethod => ("페이지를 찾을 수 없습니다", "We can’t find this page"),
             Self::TooMany { .. } => ("요청이 너무 많습니다", "Too many requests"),
             Self::Refused { .. } => ("요청을 처리할 수 없습니다", "We can’t do this"),
@@ -243,8 +253,16 @@ impl PageProblem {
                 "The app that sent you here made a request we can’t understand.",
             ),
             Self::FormExpired => (
-                "화면이 오래 열려 있었거나 다른 탭에서 다시 시작되었습니다. 아무것도 허용되지 않았습니다.",
-                "It was open for too long, or you started again in another tab. Nothing has been allowed.",
+                "화면이 오래 열려 있었거나 다른 탭에서 다시 시작되었습니다. 아무것도 바뀌지 않았습니다.",
+                "It was open for too long, or you started again in another tab. Nothing has been changed.",
+            ),
+            Self::FormTooLarge => (
+                "한 번에 64 KiB까지 보낼 수 있습니다. 아무것도 바뀌지 않았습니다.",
+                "A form holds up to 64 KiB. Nothing has been changed.",
+            ),
+            Self::FormUnreadable => (
+                "쓸 수 없는 문자가 있거나 내용이 끊겼습니다. 아무것도 바뀌지 않았습니다.",
+                "It has characters that can’t be used, or it broke off. Nothing has been changed.",
             ),
             Self::NotFound | Self::WrongMethod => (
                 "주소가 잘못되었거나, 페이지가 없어졌거나, 볼 수 없는 페이지입니다.",
@@ -292,7 +310,13 @@ impl PageProblem {
                     Lang::En => format!("Please try again in {wait}."),
                 };
             }
-            Self::Refused { .. } => ("이전 화면으로 돌아가 다시 시도해 주세요.", "Go back and try again."),
+            Self::FormTooLarge => (
+                "이전 화면으로 돌아가 글을 줄이거나 더 작은 파일을 고른 뒤 다시 시도해 주세요.",
+                "Go back, shorten the text or choose a smaller file, and try again.",
+            ),
+            Self::Refused { .. } | Self::FormUnreadable => {
+                ("이전 화면으로 돌아가 다시 시도해 주세요.", "Go back and try again.")
+            }
             Self::DiskFull | Self::ServerError => (
                 "잠시 뒤에 다시 시도해 주세요. 계속되면 아래 요청 번호와 함께 알려 주세요.",
                 "Please try again in a moment. If this keeps happening, report it with the request ID below.",

@@ -15,7 +15,7 @@ use crate::Web;
 use crate::caller::Administrator;
 use crate::contract::Summary;
 use crate::envelope::{Answer, NextData, Success};
-use crate::input::values::{cursor, id, integer, text};
+use crate::input::values::{cursor, date, id, integer, text};
 use crate::input::{Form, Params, Query, QueryForm, optional, record, with_default};
 
 /// The filter of the log.
@@ -42,6 +42,8 @@ impl Params for AuditQuery {
                 subject: subject,
                 actor: actor,
                 action: optional("action", text().one_of(AuditAction::NAMES).parsed(action)),
+                since: optional("since", date().about("Entries of this time and later.")),
+                until: optional("until", date().about("Entries before this time.")),
             }),
             size: with_default("size", integer(1, OPERATOR_LIST_SIZE_MAX), OPERATOR_LIST_SIZE_DEFAULT),
             next: optional("next", cursor()),
@@ -69,6 +71,8 @@ pub struct AuditSubject {
     kind: &'static str,
     /// Its id.
     id: String,
+    /// The name of today of an application, an organization or a channel; `null` where there is none.
+    name: Option<String>,
 }
 
 /// An entry of the audit log.
@@ -93,13 +97,18 @@ pub struct AuditEntryAnswer {
 
 impl From<AuditEntry> for AuditEntryAnswer {
     fn from(entry: AuditEntry) -> Self {
-        let name = Some(entry.actor_name).filter(|name| !name.is_empty());
+        let given = |name: String| Some(name).filter(|name| !name.is_empty());
+        let (name, subject_name) = (given(entry.actor_name), given(entry.subject_name));
         Self {
             entry_id: entry.entry_id,
             created_date: entry.created_at.rfc3339(),
             actor: AuditActor { kind: entry.actor_kind.name(), id: entry.actor_id, name },
             action: entry.action.name(),
-            subject: AuditSubject { kind: entry.subject_kind.name(), id: entry.subject_id },
+            subject: AuditSubject {
+                kind: entry.subject_kind.name(),
+                id: entry.subject_id,
+                name: subject_name,
+            },
             details: serde_json::from_str(&entry.details).unwrap_or_default(),
             request_id: Some(entry.request_id).filter(|id| !id.is_empty()),
         }
@@ -109,8 +118,8 @@ impl From<AuditEntry> for AuditEntryAnswer {
 pub(crate) const LIST: Summary =
     Summary::new("listAuditLog", "Who changed what, newest first", "감사 로그 조회");
 
-/// `GET /platform/v1/audit-log`: who changed what over the platform API and on the operator pages, newest
-/// first; for 400 days.
+/// `GET /platform/v1/audit-log`: who changed what over the platform API, on the operator pages and in the
+/// developer center, newest first; for 400 days.
 pub async fn list(
     _: Administrator,
     State(web): State<Web>,

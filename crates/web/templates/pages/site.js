@@ -35,7 +35,7 @@ document.addEventListener('keydown', ({ key }) => {
 document.addEventListener('submit', (event) => {
   const { target: form } = event;
   if (form.method !== 'post') return;
-  if (form.dataset.sent) event.preventDefault();
+  if (form.dataset.sent || event.defaultPrevented) return event.preventDefault();
   form.dataset.sent = 'yes';
 });
 addEventListener('pageshow', () => {
@@ -72,6 +72,61 @@ if (chat) {
     setTimeout(poll, wait);
   };
   setTimeout(poll, 2000);
+  actInPlace();
+}
+
+// Sends the forms of the chat without leaving the page, and shows what they changed where it stands.
+function actInPlace() {
+  const done = document.getElementById('chat-done');
+  let fading;
+  const show = (html) => {
+    const page = new DOMParser().parseFromString(html, 'text/html');
+    const swap = (part) => { if (part?.id) document.getElementById(part.id)?.replaceWith(part); };
+    for (const row of page.querySelectorAll('li[data-time]')) if (document.getElementById(row.id)) swap(row);
+    swap(page.getElementById('notice-now'));
+    done.textContent = page.getElementById('done')?.textContent ?? '';
+    clearTimeout(fading);
+    fading = setTimeout(() => { done.textContent = ''; }, 4000);
+  };
+  document.addEventListener('submit', async (event) => {
+    const { target: form, submitter } = event;
+    if (!form.closest('.chat, [aria-labelledby=notice]')) return;
+    event.preventDefault();
+    if (form.dataset.busy) return;
+    form.dataset.busy = 'yes';
+    const fields = new URLSearchParams(new FormData(form, submitter));
+    fields.set('part', 'yes');
+    const row = form.closest('li')?.id;
+    const answer = await fetch(form.action, { method: 'POST', body: fields, redirect: 'manual' }).catch(() => null);
+    delete form.dataset.busy;
+    // Refusals and the end of the sign-in have pages of their own.
+    if (!answer?.ok) return resend(form, submitter);
+    show(await answer.text());
+    if (form.elements.message) form.reset();
+    if (row) document.getElementById(row)?.querySelector('button')?.focus({ preventScroll: true });
+  }, true);
+}
+
+// Sends a form as the browser does.
+function resend(form, submitter) {
+  if (submitter?.name) {
+    const field = document.createElement('input');
+    Object.assign(field, { type: 'hidden', name: submitter.name, value: submitter.value });
+    form.append(field);
+  }
+  form.submit();
+}
+
+// Suggests people while a name is typed. Choosing one fills the id in.
+for (const field of document.querySelectorAll('[data-suggest]')) {
+  let waiting;
+  field.addEventListener('input', () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(async () => {
+      const answer = await fetch(`${field.dataset.suggest}?q=${encodeURIComponent(field.value)}`, { redirect: 'manual' }).catch(() => null);
+      if (answer?.ok) field.list.innerHTML = await answer.text();
+    }, 300);
+  });
 }
 
 // Brings the first wrong field into view.

@@ -28,8 +28,20 @@ const REPORTED: [(&str, &str); 12] = [
     ("POST", "/platform/v1/events"),
 ];
 
-/// The actions of the operator pages alone.
-const OF_PAGES: [AuditAction; 2] = [AuditAction::ApplicationQuota, AuditAction::OrganizationVerify];
+/// The actions of the operator pages and of the developer center alone.
+const OF_PAGES: [AuditAction; 11] = [
+    AuditAction::ApplicationQuota,
+    AuditAction::OrganizationVerify,
+    AuditAction::MemberInvite,
+    AuditAction::MemberUninvite,
+    AuditAction::MemberJoin,
+    AuditAction::ReviewWithdraw,
+    AuditAction::ApplicationScopes,
+    AuditAction::ApplicationHandOver,
+    AuditAction::ApplicationOffer,
+    AuditAction::ApplicationOfferTakeBack,
+    AuditAction::WebhookTest,
+];
 
 async fn log(world: &World, query: &str) -> Vec<Value> {
     let content = world.operator(Request::get(format!("{LOG}?{query}"))).await.content();
@@ -164,11 +176,16 @@ async fn an_entry_says_who_did_what_to_what_and_without_secrets() {
             "createdDate": entry["createdDate"],
             "actor": { "kind": "operator-key", "id": key_id, "name": "지원팀" },
             "action": "application.disable",
-            "subject": { "kind": "application", "id": "bot" },
+            "subject": { "kind": "application", "id": "bot", "name": entry["subject"]["name"] },
             "details": {},
             "requestId": answer.header("x-request-id"),
         });
         assert_eq!(*entry, expected);
+        assert!(entry["subject"]["name"].is_string());
+        // A range of times: from `since` on, and before `until`.
+        let at = testkit::encode(entry["createdDate"].as_str().expect("a date"));
+        assert_eq!(log(&world, &format!("since={at}")).await[0]["entryId"], entry["entryId"]);
+        assert!(log(&world, &format!("since={at}&until={at}")).await.is_empty());
 
         // The name stays when the key is revoked.
         world.operator(Request::delete(format!("/platform/v1/keys/{key_id}"))).await.content();
@@ -224,6 +241,8 @@ async fn the_log_is_read_by_administrators_page_by_page() {
             ("subject=%2F", "subject"),
             ("actor=", "actor"),
             ("size=0", "size"),
+            ("since=yesterday", "since"),
+            ("until=", "until"),
             (&format!("next={}", next.as_str().expect("a cursor")), "next"),
         ] {
             let refused = world.operator(Request::get(format!("{LOG}?{query}"))).await;

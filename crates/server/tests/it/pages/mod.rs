@@ -17,6 +17,7 @@ mod docs;
 mod docs_samples;
 mod docs_search;
 mod docs_try;
+mod journeys;
 mod landing;
 mod operator;
 mod providers;
@@ -62,6 +63,21 @@ pub(crate) async fn signed_in(world: &World, person: &Person) -> Browser {
     let form = form.fill("login", &person.login).fill("password", &person.password);
     browser.submit(&form).await.location();
     browser
+}
+
+/// A form that a browser may not post: it is refused, or, without a sign-in, leads to the sign-in first.
+#[track_caller]
+pub(crate) fn assert_not_done(page: &Page, context: &str) {
+    let status = page.response.status;
+    let is_led = status == 303 && page.location().starts_with("/sign-in");
+    assert!(status == 400 || is_led, "{context}: {status} {}", page.response.text());
+}
+
+/// Sends a form that asks a question before it takes effect, and answers the question.
+pub(crate) async fn submit_surely(browser: &mut Browser, form: &Form) -> Page {
+    let question = browser.submit(form).await;
+    assert_eq!(question.response.status, 200, "{}", question.response.text());
+    browser.submit(&question.form("sure")).await
 }
 
 /// The form with the proof of this browser for its address, which a page of that address would give.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use testkit::{Browser, Form, Page, Request, Response, Setup, World, both};
 
-use super::assert_guarded;
+use super::{assert_guarded, assert_not_done};
 use crate::fixture::Fixture;
 
 const HOSTILE: &str = "\u{202E}<script>alert(1)</script>\"'<img src=x onerror=alert(2)>";
@@ -55,14 +55,13 @@ fn pages(key_id: &str) -> Vec<(String, &'static str)> {
         "/operator/applications",
         "/operator/applications?state=disabled",
         "/operator/applications?state=restorable",
-        "/operator/applications?by=name&q=b",
-        "/operator/applications?by=id&q=bot",
+        "/operator/applications?q=b",
+        "/operator/organizations?q=g",
         "/operator/applications/bot",
         "/operator/people",
         "/operator/people?state=barred",
-        "/operator/people?by=name&q=%ED%95%98",
-        "/operator/people?by=login&q=haneul%40login",
-        "/operator/people?by=id&q=haneul",
+        "/operator/people?q=%ED%95%98",
+        "/operator/people?q=haneul",
         "/operator/people/haneul",
         "/operator/people/gaon",
         "/operator/organizations",
@@ -183,7 +182,7 @@ async fn each_form_needs_its_role_and_its_proof() {
                 (&stranger, form.clone()),
             ] {
                 let mut browser = browser.clone();
-                assert_eq!(browser.submit(&form).await.response.status, 400, "{action} {fields:?}");
+                assert_not_done(&browser.submit(&form).await, &action);
             }
             let lower: &[_] = if needed == "admin" { &["read", "write"] } else { &["read"] };
             for role in lower {
@@ -376,14 +375,8 @@ async fn hostile_names_are_text_on_every_page() {
         let mut paths: Vec<_> =
             pages(made["keyId"].as_str().expect("an id")).into_iter().map(|page| page.0).collect();
         let query = testkit::encode(HOSTILE);
-        for path in [
-            "applications?by=name",
-            "applications?by=id",
-            "people?by=name",
-            "people?by=login",
-            "people?by=id",
-        ] {
-            paths.push(format!("/operator/{path}&q={query}"));
+        for path in ["applications", "people", "organizations"] {
+            paths.push(format!("/operator/{path}?q={query}"));
         }
         paths.push(format!("/operator/audit?subject={query}&actor={query}&action={query}"));
         for path in &paths {
@@ -420,10 +413,11 @@ async fn lists_go_on_page_by_page() {
         }
         let mut browser = operator(&world, "admin").await;
         for (path, count) in [
-            ("/operator/applications?by=id&q=bot-", 25),
-            ("/operator/applications?by=name&q=%EB%B4%87+1", 10),
+            ("/operator/applications?q=bot-24", 1),
+            ("/operator/applications?q=%EB%B4%87+1", 10),
+            ("/operator/applications?q=%EB%B4%87", 25),
             ("/operator/applications", 25),
-            ("/operator/people?by=name&q=%ED%95%98%EB%8A%98", 25),
+            ("/operator/people?q=%ED%95%98%EB%8A%98", 25),
             ("/operator/audit?action=application.put", 25),
         ] {
             let (mut target, mut found) = (path.to_owned(), 0);
@@ -440,6 +434,51 @@ async fn lists_go_on_page_by_page() {
         }
         let wrong = get(&mut browser, "/operator/applications?next=nonsense").await;
         assert_eq!(wrong.status, 400);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn names_are_found_inside_in_any_case_and_people_by_login_too() {
+    both(Setup::default(), |world| async move {
+        let put = async |path: &str, body: Value| {
+            world.operator(Request::put(path).json(&body)).await.content();
+        };
+        let bot = json!({ "name": "Haneul Bot", "redirectUris": [], "scopes": [] });
+        put("/platform/v1/applications/hb", bot).await;
+        put("/platform/v1/organizations/games", json!({ "organizationName": "푸른 Games" })).await;
+        world.person("mina").name("Mina 방송").create().await;
+        let mut browser = operator(&world, "admin").await;
+        for (list, text, found) in [
+            ("applications", "hane", "Haneul Bot"),
+            ("applications", "BOT", "Haneul Bot"),
+            ("applications", "hb", "Haneul Bot"),
+            ("organizations", "games", "푸른 Games"),
+            ("organizations", "games", "games</code>"),
+            ("people", "방송", "Mina 방송"),
+            ("people", "mINA", "Mina 방송"),
+            ("people", "mina@login", "Mina 방송"),
+        ] {
+            let path = format!("/operator/{list}?q={}", testkit::encode(text));
+            let html = get(&mut browser, &path).await.text().to_owned();
+            assert_eq!(html.matches("<td class=\"lead-cell\">").count(), 1, "{list} {text}: {html}");
+            assert!(html.contains(found), "{list} {text}");
+        }
+        // Each page leads to what belongs to the thing.
+        let owned = json!({ "name": "Mina Bot", "redirectUris": [], "scopes": [], "ownerChannelId": "mina" });
+        put("/platform/v1/applications/mb", owned).await;
+        put("/platform/v1/organizations/games/members/mina", json!({ "role": "admin" })).await;
+        for (page, leads_to) in [
+            ("applications/mb", "people/mina\"><bdi>Mina 방송"),
+            ("people/mina", "applications/mb\"><bdi>Mina Bot"),
+            ("people/mina", "organizations/games\"><bdi>푸른 Games"),
+            ("organizations/games", "people/mina\"><bdi>Mina 방송"),
+        ] {
+            let html = get(&mut browser, &format!("/operator/{page}")).await.text().to_owned();
+            assert!(html.contains(&format!("href=\"/operator/{leads_to}")), "{page}: {html}");
+        }
+        let wild = get(&mut browser, "/operator/applications?q=%25").await.text().to_owned();
+        assert!(!wild.contains("Haneul Bot"), "a text has no wildcards");
     })
     .await;
 }

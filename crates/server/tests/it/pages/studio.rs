@@ -6,7 +6,7 @@ use domain::secret::SecretHash;
 use serde_json::{Value, json};
 use testkit::{Browser, Form, Page, Request, Setup, World, both};
 
-use super::{assert_guarded, signed_in};
+use super::{assert_guarded, assert_not_done, signed_in};
 use crate::fixture::Fixture;
 
 /// The pages, and what each is called.
@@ -102,7 +102,7 @@ async fn every_form_needs_the_proof_of_its_own_page_and_browser() {
                     (browser.clone(), form.clone().fill("csrf", "x")),
                     (browser.clone(), Form { action: "/account/email".to_owned(), ..form.clone() }),
                 ] {
-                    assert_eq!(browser.submit(&form).await.response.status, 400, "{}", form.action);
+                    assert_not_done(&browser.submit(&form).await, &form.action);
                 }
                 seen.insert(form.action);
             }
@@ -231,7 +231,7 @@ async fn a_streamer_restricts_and_lifts() {
         let about =
             |id: &str, duration: &str| with(form.clone(), "duration", duration).fill("targetChannelId", id);
         for (id, text) in
-            [("missing", "존재하지 않는"), ("haneul", "자신은"), ("한글", "영문자"), ("", "영문자")]
+            [("missing", "존재하는 채널"), ("haneul", "자신은"), ("한글", "존재하는 채널"), ("", "필수 값")]
         {
             for duration in ["minute", "until-lifted"] {
                 let page = browser.submit(&about(id, duration)).await;
@@ -403,6 +403,80 @@ async fn the_stream_key_is_shown_on_request_and_replaced_for_good() {
         assert_shows(&browser.submit(&form_to(&page, "/studio/stream-key")).await, &second);
         let opened = Request::get("/studio/stream-key/replace").header("Accept", "text/html");
         assert_eq!(browser.send(opened).await.response.status, 405);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn people_are_named_by_the_name_or_the_id_of_their_channel() {
+    both(Setup::default(), |world| async move {
+        let Fixture { streamer, tokens, .. } = Fixture::set_up(&world).await;
+        for (id, name) in [
+            ("mina-1", "Mina"),
+            ("mina-2", "Minari"),
+            ("solo", "솔로"),
+            ("twin-1", "쌍둥이"),
+            ("twin-2", "쌍둥이"),
+            ("fake", "solo"),
+        ] {
+            world.person(id).name(name).create().await;
+        }
+        let mut browser = signed_in(&world, &streamer).await;
+        // The own id, to copy.
+        for page in ["/studio", "/account"] {
+            assert_shows(
+                &browser.open(page).await,
+                "<input id=\"channel-id\" class=\"mono\" type=\"text\" value=\"haneul\"",
+            );
+        }
+        let role = "STREAMING_CHAT_MANAGER";
+        assert_eq!(manage(&mut browser, "솔로", role).await.location(), "/studio/managers");
+        assert_eq!(manage(&mut browser, " Mina ", role).await.location(), "/studio/managers");
+        // Several: twins, the beginning of names, and an id that is the name of another.
+        for (text, candidates) in [
+            ("쌍둥이", vec!["twin-1", "twin-2"]),
+            ("mina", vec!["mina-1", "mina-2"]),
+            ("solo", vec!["solo", "fake"]),
+        ] {
+            let page = manage(&mut browser, text, role).await;
+            assert_at_field(&page, "managerChannelId", "골라 주세요");
+            let form = form_to(&page, "/studio/managers");
+            for id in &candidates {
+                assert!(form.buttons.contains(&("chosen".to_owned(), (*id).to_owned())), "{text}: {id}");
+            }
+        }
+        let page = manage(&mut browser, "쌍둥이", role).await;
+        let form = form_to(&page, "/studio/managers").fill("userRole", role);
+        assert_eq!(browser.submit(&form.press("chosen", "twin-2")).await.location(), "/studio/managers");
+        let list = browser.open("/studio/managers").await;
+        assert!(list.response.text().contains("twin-2") && !list.response.text().contains("twin-1"));
+        // Logins are private.
+        assert_at_field(&manage(&mut browser, "solo@login", role).await, "managerChannelId", "존재하는 채널");
+
+        let form = form_to(&browser.open("/studio/restrictions").await, "/studio/restrictions");
+        let form = with(form, "duration", "until-lifted");
+        let page = browser.submit(&form.clone().fill("targetChannelId", "쌍둥이")).await;
+        assert_at_field(&page, "targetChannelId", "골라 주세요");
+        let chosen = with(form_to(&page, "/studio/restrictions"), "duration", "until-lifted");
+        browser.submit(&chosen.press("chosen", "twin-1")).await.location();
+        browser.submit(&form.fill("targetChannelId", "Minari")).await.location();
+        let restricted = world.restricted(&tokens.access, "").await.content();
+        let ids: Vec<_> = restricted["data"]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .map(|one| one["restrictedChannelId"].as_str().expect("an id"))
+            .collect();
+        assert_eq!(ids, ["twin-1", "mina-2"]);
+
+        let suggested = browser.open(&format!("/studio/people?q={}", testkit::encode("mIn"))).await;
+        let html = suggested.response.text();
+        assert!(html.contains("<option value=\"mina-1\">Mina") && html.contains("mina-2"), "{html}");
+        for odd in ["", "?q=", "?q=%00", "?q=%25", "?q=a&q=b"] {
+            let page = browser.open(&format!("/studio/people{odd}")).await;
+            assert!(page.response.status == 200 && !page.response.text().contains("<option"), "{odd}");
+        }
+        assert!(world.browser().open("/studio/people?q=m").await.location().starts_with("/sign-in"));
     })
     .await;
 }

@@ -22,6 +22,11 @@ fn beside(page: &Page, text: &str) -> Form {
     found.expect("a form").clone()
 }
 
+/// Where an act at this message leads back to.
+fn at(form: &Form) -> String {
+    format!("{CHAT}#m-{}", form.field("messageId").expect("an id"))
+}
+
 /// The parts of the page that each stand for a message.
 fn messages(page: &Page) -> Vec<&str> {
     page.response.text().split("<li id=\"m-").skip(1).collect()
@@ -50,15 +55,15 @@ async fn a_streamer_reads_along_and_acts() {
         assert_eq!(own.buttons.len(), 2, "streamers cannot restrict themselves");
 
         let form = beside(&page, "첫 메시지");
-        assert_eq!(browser.submit(&form.clone().press("do", "pin")).await.location(), CHAT);
+        assert_eq!(browser.submit(&form.clone().press("do", "pin")).await.location(), at(&form));
         let pinned = browser.open(CHAT).await;
         assert_shows(&pinned, "<p class=\"strong\"><bdi>첫 메시지</bdi></p>");
-        assert_eq!(browser.submit(&form.clone().press("do", "hide")).await.location(), CHAT);
+        assert_eq!(browser.submit(&form.clone().press("do", "hide")).await.location(), at(&form));
         let hidden = browser.open(CHAT).await;
         assert!(messages(&hidden)[1].contains("숨김") && !messages(&hidden)[1].contains("value=\"hide\""));
         assert_eq!(browser.submit(&form.clone().press("do", "pin")).await.response.status, 404);
 
-        let notice = form_to(&hidden, CHAT);
+        let notice = hidden.form("message");
         assert_eq!(notice.field("do"), Some("notice"));
         let long = browser.submit(&notice.clone().fill("message", &"가".repeat(101))).await;
         assert_at_field(&long, "message", "1자 이상 100자 이하");
@@ -100,7 +105,7 @@ async fn the_script_gets_new_messages_until_the_sign_in_ends() {
         assert!(messages(&new).len() == 1 && html.contains("지금") && !html.contains("<html"), "{html}");
         // The buttons of a message that the script adds work like those of the page.
         let hide = beside(&new, "지금").press("do", "hide");
-        assert_eq!(browser.submit(&hide).await.location(), CHAT);
+        assert_eq!(browser.submit(&hide).await.location(), at(&hide));
         for since in ["0", "-9", "x", "99999999999999999999", "253402300799999"] {
             let odd = browser.open(&format!("/studio/chat/messages?since={since}")).await;
             assert_eq!(odd.response.status, 200, "{since}");
@@ -170,6 +175,87 @@ async fn hostile_names_and_messages_are_text() {
             // A field holds what was saved, character by character.
             assert!(path.contains("broadcast") || !html.contains('\u{202E}'), "{path}");
         }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn acts_are_marked_where_they_were_made_and_taken_back_there() {
+    both(Setup::default(), |world| async move {
+        let Fixture { streamer, .. } = Fixture::set_up(&world).await;
+        let mut browser = signed_in(&world, &streamer).await;
+        world.say("haneul", "byeol", "eins").await.content();
+        world.say("haneul", "byeol", "zwei").await.content();
+        let form = beside(&browser.open(CHAT).await, "eins");
+        browser.submit(&form.clone().press("do", "hide")).await.location();
+        browser.submit(&form.clone().press("do", "restrict")).await.location();
+        let page = browser.open(CHAT).await;
+        assert!(
+            messages(&page).iter().all(|row| row.contains("활동 제한됨") && row.contains("value=\"lift\""))
+        );
+        assert!(messages(&page)[1].contains("숨김") && !messages(&page)[0].contains("숨김"));
+        browser.submit(&beside(&page, "eins").press("do", "show")).await.location();
+        browser.submit(&beside(&page, "zwei").press("do", "lift")).await.location();
+        let page = browser.open(CHAT).await;
+        assert!(messages(&page).iter().all(|row| !row.contains("숨김") && !row.contains("제한됨")));
+        world.say("haneul", "byeol", "drei").await.content();
+
+        browser.submit(&beside(&page, "zwei").press("do", "restrict-temporarily")).await.location();
+        let page = browser.open(CHAT).await;
+        assert!(messages(&page).iter().all(|row| row.contains("1분 제한 중") && row.contains("숨김")));
+        browser.submit(&beside(&page, "drei").press("do", "lift-temporary")).await.location();
+        world.say("haneul", "byeol", "vier").await.content();
+        // The minute ends by itself, and its mark with it.
+        let form = beside(&browser.open(CHAT).await, "vier");
+        browser.submit(&form.press("do", "restrict-temporarily")).await.location();
+        world.advance(Duration::from_secs(60));
+        let page = browser.open("/studio/chat/messages?since=0").await;
+        assert!(!page.response.text().contains("1분 제한 중"));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_notice_is_taken_down() {
+    both(Setup::default(), |world| async move {
+        let Fixture { streamer, .. } = Fixture::set_up(&world).await;
+        let mut browser = signed_in(&world, &streamer).await;
+        let notice = with(form_to(&browser.open(CHAT).await, CHAT), "message", "규칙");
+        assert_eq!(browser.submit(&notice).await.location(), "/studio/chat#notice");
+        let page = browser.open(CHAT).await;
+        let down = form_with(&page, "take-down");
+        assert_eq!(browser.submit(&down.press("do", "take-down")).await.location(), "/studio/chat#notice");
+        let page = browser.open(CHAT).await;
+        assert_shows(&page, "올린 공지가 없습니다.");
+        assert!(!page.response.text().contains("take-down"));
+    })
+    .await;
+}
+
+fn form_with(page: &Page, act: &str) -> Form {
+    let button = ("do".to_owned(), act.to_owned());
+    page.forms.iter().find(|form| form.buttons.contains(&button)).expect("a form").clone()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_script_gets_what_an_act_changed() {
+    both(Setup::default(), |world| async move {
+        let Fixture { streamer, .. } = Fixture::set_up(&world).await;
+        let mut browser = signed_in(&world, &streamer).await;
+        for n in 0..60 {
+            world.say("haneul", "byeol", &format!("n{n}")).await.content();
+        }
+        let page = browser.open(CHAT).await;
+        let pin = with(beside(&page, "n59").press("do", "pin"), "part", "yes");
+        let changed = browser.submit(&pin).await;
+        assert_guarded(&changed);
+        let html = changed.response.text();
+        assert_eq!(messages(&changed).len(), 60, "also those that the page kept");
+        assert!(!html.contains("<html") && html.contains("<p id=\"done\">공지를 올렸습니다.</p>"), "{html}");
+        assert!(html.contains("<p class=\"strong\"><bdi>n59</bdi></p>"));
+        // A refusal is the whole page, for the browser.
+        let refused = with(beside(&page, "n59"), "do", "lift");
+        assert_eq!(browser.submit(&with(refused, "part", "yes")).await.response.status, 422);
     })
     .await;
 }

@@ -116,12 +116,13 @@ async fn a_chat_manager_works_in_the_chat_of_the_channel() {
             assert!(!page.response.text().contains(owners), "{owners}");
         }
         let notice = with(form_to(&page, &chat), "message", "규칙을 지켜 주세요");
-        assert_eq!(browser.submit(&notice).await.location(), chat);
+        assert_eq!(browser.submit(&notice).await.location(), format!("{chat}#notice"));
         assert_shows(&browser.open(&chat).await, "규칙을 지켜 주세요");
         let beside =
             page.forms.iter().find(|form| form.field("messageId").is_some()).expect("a form").clone();
-        assert_eq!(browser.submit(&beside.clone().press("do", "hide")).await.location(), chat);
-        assert_eq!(browser.submit(&beside.press("do", "restrict")).await.location(), chat);
+        let message = format!("{chat}#m-{}", beside.field("messageId").expect("an id"));
+        assert_eq!(browser.submit(&beside.clone().press("do", "hide")).await.location(), message);
+        assert_eq!(browser.submit(&beside.press("do", "restrict")).await.location(), message);
         let restricted = world.restricted(&tokens.access, "").await.content();
         assert_eq!(restricted["data"][0]["restrictedChannelId"], "spammer");
         let list = browser.open(&format!("{BASE}/restrictions")).await;

@@ -7,9 +7,6 @@ use crate::queries::columns::{Select, columns, sql};
 use crate::queries::credential_changes::Dependency;
 use crate::{StoreError, Tx, Value, params};
 
-/// Sorts behind every character of a name.
-const BEHIND_NAMES: char = '\u{10FFFF}';
-
 macro_rules! details_sql {
     ($condition:literal) => {
         sql!(
@@ -26,10 +23,6 @@ macro_rules! details_sql {
 const ONE: &str = details_sql!("c.channel_id = $1");
 const ALL: &str = details_sql!("c.channel_id > $1 ORDER BY c.channel_id LIMIT $2");
 const NAMED: &str = details_sql!("c.channel_id > $1 AND c.channel_name = $3 ORDER BY c.channel_id LIMIT $2");
-const NAME_BEGINS: &str = details_sql!(
-    "(c.channel_name, c.channel_id) > ($1, $2) AND c.channel_name < $3
-     ORDER BY c.channel_name, c.channel_id LIMIT $4"
-);
 const WITH_LOGIN: &str = details_sql!("c.channel_id > $1 AND p.login = $3 ORDER BY c.channel_id LIMIT $2");
 const BARRED: &str =
     details_sql!("c.channel_id > $1 AND c.barred_at IS NOT NULL ORDER BY c.channel_id LIMIT $2");
@@ -117,18 +110,6 @@ impl Tx {
         let mut values: Vec<Value<'_>> = vec![after.into(), size.into()];
         values.extend(wanted.map(Value::from));
         self.fetch_all(sql, &values).await
-    }
-
-    /// Up to `size` channels whose name begins with `prefix`, behind `after`, a name and an id.
-    pub async fn channels_by_name(
-        &mut self,
-        prefix: &str,
-        after: Option<&(String, ChannelId)>,
-        size: i64,
-    ) -> Result<Vec<ChannelDetails>, StoreError> {
-        let until = format!("{prefix}{BEHIND_NAMES}");
-        let (name, id) = after.map_or((prefix, ""), |(name, id)| (name, id.as_str()));
-        self.fetch_all(NAME_BEGINS, params![name, id, until, size]).await
     }
 
     /// Bars the person of a channel, and locks the channel: `false` if there is none.

@@ -5,6 +5,7 @@ pub mod channel_admin;
 pub mod channel_deletions;
 pub mod channels;
 pub mod follow_groups;
+pub mod named_channels;
 pub mod relations;
 pub mod restrictions;
 pub mod stream_keys;

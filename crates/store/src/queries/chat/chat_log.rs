@@ -3,6 +3,7 @@
 use std::sync::LazyLock;
 
 use domain::channel::UserRole;
+use domain::restriction::RestrictionStatus;
 use domain::{ChannelId, MessageId, Timestamp};
 
 use super::chats::{BLOCK_BITS, block_name};
@@ -30,6 +31,8 @@ static RECENT_MESSAGES: LazyLock<String> = LazyLock::new(|| {
             ORDER BY message_id DESC LIMIT $3) m
         LEFT JOIN channels c ON c.channel_id = m.sender_channel_id
         LEFT JOIN managers g ON g.channel_id = $1 AND g.manager_channel_id = m.sender_channel_id
+        LEFT JOIN restricted_channels r ON r.channel_id = $1 AND r.restricted_channel_id = m.sender_channel_id
+        LEFT JOIN temporary_restrictions t ON t.channel_id = $1 AND t.restricted_channel_id = m.sender_channel_id
         ORDER BY m.message_id DESC",
         LoggedMessage::COLUMNS,
         blocks.join(", ")
@@ -46,6 +49,8 @@ const LATEST_MESSAGES: &str = sql!(
           WHERE channel_id = $1 ORDER BY message_id DESC LIMIT $3) m
     LEFT JOIN channels c ON c.channel_id = m.sender_channel_id
     LEFT JOIN managers g ON g.channel_id = $1 AND g.manager_channel_id = m.sender_channel_id
+    LEFT JOIN restricted_channels r ON r.channel_id = $1 AND r.restricted_channel_id = m.sender_channel_id
+    LEFT JOIN temporary_restrictions t ON t.channel_id = $1 AND t.restricted_channel_id = m.sender_channel_id
     ORDER BY m.message_id DESC"
 );
 
@@ -56,6 +61,8 @@ const MESSAGE: &str = sql!(
     FROM chat_messages m
     LEFT JOIN channels c ON c.channel_id = m.sender_channel_id
     LEFT JOIN managers g ON g.channel_id = $1 AND g.manager_channel_id = m.sender_channel_id
+    LEFT JOIN restricted_channels r ON r.channel_id = $1 AND r.restricted_channel_id = m.sender_channel_id
+    LEFT JOIN temporary_restrictions t ON t.channel_id = $1 AND t.restricted_channel_id = m.sender_channel_id
     WHERE m.message_id = $2 AND m.channel_id = $1"
 );
 
@@ -78,6 +85,8 @@ pub struct LoggedMessage {
     pub message_time: Timestamp,
     /// When it was hidden.
     pub hidden_at: Option<Timestamp>,
+    /// The restriction of the author now. A temporary one may be over.
+    pub restriction: RestrictionStatus,
 }
 
 columns!(LoggedMessage {
@@ -88,6 +97,7 @@ columns!(LoggedMessage {
     content: "m.content",
     message_time: "m.message_time",
     hidden_at: "m.hidden_at",
+    restriction: RestrictionStatus::COLUMNS,
 });
 
 /// The notice above a chat.

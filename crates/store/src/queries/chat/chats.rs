@@ -56,6 +56,11 @@ const PIN_MESSAGE: &str = "
     ON CONFLICT (channel_id) DO UPDATE SET
         message_id = excluded.message_id, content = excluded.content, created_at = excluded.created_at";
 
+const SHOW_MESSAGE: &str = "
+    UPDATE chat_messages SET hidden_at = NULL WHERE message_id = $1 AND channel_id = $2";
+
+const DELETE_NOTICE: &str = "DELETE FROM chat_notices WHERE channel_id = $1";
+
 const INSERT_DONATION: &str = "
     INSERT INTO donations
         (donation_id, channel_id, donator_channel_id, donation_type, pay_amount, donation_text, emojis, created_at)
@@ -133,6 +138,17 @@ impl Tx {
         ];
         params.extend(blocks);
         self.execute(HIDE_MESSAGES, &params).await
+    }
+
+    /// Shows a hidden message of the chat of `channel` again: `false` if there is no such message.
+    pub async fn show_message(&mut self, channel: &ChannelId, id: &MessageId) -> Result<bool, StoreError> {
+        Ok(self.execute(SHOW_MESSAGE, params![id, channel]).await? > 0)
+    }
+
+    /// Takes the notice of a channel's chat down, if there is one.
+    pub async fn delete_notice(&mut self, channel: &ChannelId) -> Result<(), StoreError> {
+        self.execute(DELETE_NOTICE, params![channel]).await?;
+        Ok(())
     }
 
     /// Makes a text the notice of a channel's chat.

@@ -62,6 +62,7 @@ const SESSION_URLS: &str = sweep_sql!("session_urls", "token_hash", "expires_at"
 const BROWSER_SESSIONS: &str = sweep_sql!("browser_sessions", "token_hash", "expires_at");
 const PASSWORD_RESETS: &str = sweep_sql!("password_resets", "token_hash", "expires_at");
 const PENDING_SIGN_INS: &str = sweep_sql!("pending_sign_ins", "token_hash", "expires_at");
+const FORM_DRAFTS: &str = sweep_sql!("form_drafts", "channel_id", "expires_at");
 const UPSTREAM_FLOWS: &str = sweep_sql!("upstream_flows", "state_hash", "expires_at");
 const MAILS: &str = sweep_sql!("mail_outbox", "mail_id", "expires_at");
 const MAIL_COUNTS: &str = sweep_sql!("mail_counts", "subject", "began_at");
@@ -141,6 +142,8 @@ pub enum Sweep {
     PasswordResets,
     /// Sign-ins that wait for a code, by their expiry.
     PendingSignIns,
+    /// What was typed into forms whose sign-in had ended, by its expiry.
+    FormDrafts,
     /// Sign-ins at a provider, by their expiry.
     UpstreamFlows,
     /// Messages to the mail hook, by their expiry.
@@ -189,7 +192,7 @@ pub enum Sweep {
 
 impl Sweep {
     /// All of them.
-    pub const ALL: [Self; 30] = [
+    pub const ALL: [Self; 31] = [
         Self::Codes,
         Self::AccessTokens,
         Self::RefreshTokens,
@@ -198,6 +201,7 @@ impl Sweep {
         Self::BrowserSessions,
         Self::PasswordResets,
         Self::PendingSignIns,
+        Self::FormDrafts,
         Self::UpstreamFlows,
         Self::Mails,
         Self::MailCounts,
@@ -232,6 +236,7 @@ impl Sweep {
             Self::BrowserSessions => BROWSER_SESSIONS,
             Self::PasswordResets => PASSWORD_RESETS,
             Self::PendingSignIns => PENDING_SIGN_INS,
+            Self::FormDrafts => FORM_DRAFTS,
             Self::UpstreamFlows => UPSTREAM_FLOWS,
             Self::Mails => MAILS,
             Self::MailCounts => MAIL_COUNTS,

@@ -23,7 +23,22 @@ const DELETE: &str = "DELETE FROM consents WHERE client_id = $1 AND channel_id =
 const NARROW: &str = "
     UPDATE consents SET scopes = scopes & $2, version = version + 1 WHERE client_id = $1 AND scopes & $2 <> scopes";
 
+const COUNT: &str = "
+    SELECT CAST(COALESCE(SUM(CASE WHEN scopes & $2 <> 0 THEN 1 ELSE 0 END), 0) AS BIGINT), COUNT(*)
+    FROM (SELECT scopes FROM consents WHERE client_id = $1 LIMIT $3) counted";
+
 impl Tx {
+    /// How many of the first `max` consents to an application have one of these scopes, and how many there
+    /// are.
+    pub async fn count_consents(
+        &mut self,
+        client_id: &ClientId,
+        scopes: ScopeSet,
+        max: i64,
+    ) -> Result<(i64, i64), StoreError> {
+        self.fetch_one(COUNT, params![client_id, scopes.to_stored(), max]).await
+    }
+
     /// Records a consent in place of an earlier one, and locks the row.
     pub async fn put_consent(
         &mut self,

@@ -11,6 +11,7 @@ pub mod browser_sessions;
 pub mod connected_applications;
 pub mod consents;
 pub mod credential_changes;
+pub mod form_drafts;
 pub mod operator_keys;
 pub mod operators;
 pub mod organizations;

@@ -1,7 +1,7 @@
 //! The audit log: who changed what.
 
-use domain::AuditEntryId;
 use domain::audit::{AuditAction, AuditEntry};
+use domain::{AuditEntryId, Timestamp};
 
 use crate::queries::columns::{Select, columns, sql};
 use crate::{StoreError, Tx, Value, params};
@@ -14,8 +14,8 @@ const INSERT: &str = "
         (entry_id, created_at, actor_kind, actor_id, actor_name, action, subject_kind, subject_id, details, request_id)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
 
-/// The newest entries under a condition, before `$1`. A person has the name of today, and none after the
-/// removal of the account.
+/// The newest entries under a condition, before `$1` and from `$2` on. People, applications and
+/// organizations have the names of today, and none after their removal.
 macro_rules! entries_sql {
     ($condition:literal) => {
         sql!(
@@ -23,9 +23,13 @@ macro_rules! entries_sql {
             AuditEntry::COLUMNS,
             " FROM audit_log a LEFT JOIN channels c
                  ON a.actor_kind = 'person' AND c.channel_id = a.actor_id AND c.deleted_at IS NULL
+             LEFT JOIN channels sc
+                 ON a.subject_kind = 'channel' AND sc.channel_id = a.subject_id AND sc.deleted_at IS NULL
+             LEFT JOIN applications sa ON a.subject_kind = 'application' AND sa.client_id = a.subject_id
+             LEFT JOIN organizations so ON a.subject_kind = 'organization' AND so.organization_id = a.subject_id
              WHERE ",
             $condition,
-            " a.entry_id < $1 ORDER BY a.entry_id DESC LIMIT $2"
+            " a.entry_id < $1 AND a.entry_id >= $2 ORDER BY a.entry_id DESC LIMIT $3"
         )
     };
 }
@@ -33,14 +37,14 @@ macro_rules! entries_sql {
 /// The pages, by the filters that are given: subject, actor, action.
 const ENTRIES: [[[&str; 2]; 2]; 2] = [
     [
-        [entries_sql!(""), entries_sql!("a.action = $3 AND")],
-        [entries_sql!("a.actor_id = $3 AND"), entries_sql!("a.actor_id = $3 AND a.action = $4 AND")],
+        [entries_sql!(""), entries_sql!("a.action = $4 AND")],
+        [entries_sql!("a.actor_id = $4 AND"), entries_sql!("a.actor_id = $4 AND a.action = $5 AND")],
     ],
     [
-        [entries_sql!("a.subject_id = $3 AND"), entries_sql!("a.subject_id = $3 AND a.action = $4 AND")],
+        [entries_sql!("a.subject_id = $4 AND"), entries_sql!("a.subject_id = $4 AND a.action = $5 AND")],
         [
-            entries_sql!("a.subject_id = $3 AND a.actor_id = $4 AND"),
-            entries_sql!("a.subject_id = $3 AND a.actor_id = $4 AND a.action = $5 AND"),
+            entries_sql!("a.subject_id = $4 AND a.actor_id = $5 AND"),
+            entries_sql!("a.subject_id = $4 AND a.actor_id = $5 AND a.action = $6 AND"),
         ],
     ],
 ];
@@ -54,6 +58,10 @@ pub struct AuditFilter {
     pub actor: Option<String>,
     /// Those of this action.
     pub action: Option<AuditAction>,
+    /// Those of this time and later.
+    pub since: Option<Timestamp>,
+    /// Those before this time.
+    pub until: Option<Timestamp>,
 }
 
 columns!(AuditEntry {
@@ -65,14 +73,15 @@ columns!(AuditEntry {
     action: "a.action",
     subject_kind: "a.subject_kind",
     subject_id: "a.subject_id",
+    subject_name: "COALESCE(sc.channel_name, sa.name, so.organization_name, '')",
     details: "a.details",
     request_id: "a.request_id",
 });
 
 impl AuditFilter {
-    /// The statement, and its parameters from `$3` on.
+    /// The statement, and its parameters from `$4` on.
     fn statement(&self) -> (&'static str, Vec<Value<'_>>) {
-        let Self { subject, actor, action } = self;
+        let Self { subject, actor, action, .. } = self;
         let sql = ENTRIES[usize::from(subject.is_some())][usize::from(actor.is_some())]
             [usize::from(action.is_some())];
         let ids = [subject.as_ref(), actor.as_ref()].into_iter().flatten().map(Value::from);
@@ -108,7 +117,12 @@ impl Tx {
         size: i64,
     ) -> Result<Vec<AuditEntry>, StoreError> {
         let (sql, ids) = filter.statement();
-        let mut values = vec![before.map_or(BEHIND_ALL, AuditEntryId::as_str).into(), size.into()];
+        let until = filter.until.map(AuditEntryId::bound_at);
+        let since = filter.since.map(AuditEntryId::bound_at);
+        let ends = [before, until.as_ref()].into_iter().flatten().map(AuditEntryId::as_str);
+        let (end, start) =
+            (ends.min().unwrap_or(BEHIND_ALL), since.as_ref().map_or("", AuditEntryId::as_str));
+        let mut values = vec![end.into(), start.into(), size.into()];
         values.extend(ids);
         self.fetch_all(sql, &values).await
     }
@@ -122,11 +136,14 @@ mod tests {
     #[test]
     fn sqlite_reads_a_page_from_its_position_on() {
         for (sql, place) in [
-            (ENTRIES[0][0][0], "sqlite_autoindex_audit_log_1 (entry_id<?)"),
-            (ENTRIES[1][0][0], "audit_log_of_subject (subject_id=? AND entry_id<?)"),
-            (ENTRIES[0][1][0], "audit_log_of_actor (actor_id=? AND entry_id<?)"),
-            (ENTRIES[0][0][1], "audit_log_of_action (action=? AND entry_id<?)"),
-            (ENTRIES[0][1][1], "audit_log_of_actor_and_action (actor_id=? AND action=? AND entry_id<?)"),
+            (ENTRIES[0][0][0], "sqlite_autoindex_audit_log_1 (entry_id>? AND entry_id<?)"),
+            (ENTRIES[1][0][0], "audit_log_of_subject (subject_id=? AND entry_id>? AND entry_id<?)"),
+            (ENTRIES[0][1][0], "audit_log_of_actor (actor_id=? AND entry_id>? AND entry_id<?)"),
+            (ENTRIES[0][0][1], "audit_log_of_action (action=? AND entry_id>? AND entry_id<?)"),
+            (
+                ENTRIES[0][1][1],
+                "audit_log_of_actor_and_action (actor_id=? AND action=? AND entry_id>? AND entry_id<?)",
+            ),
         ] {
             let plan = sqlite_plan(sql);
             assert!(plan.iter().any(|step| step.ends_with(place)), "{place}: {plan:#?}");

@@ -3,5 +3,6 @@
 pub mod audit_log;
 pub mod idempotency;
 pub mod mail_outbox;
+pub mod name_search;
 pub mod seals;
 pub mod world_rows;

@@ -1,10 +1,10 @@
-//! The actions of the audit log in words.
+//! The entries of the audit log in words.
 
 use domain::audit::AuditAction;
 use web::pages::Lang;
 
 /// What the actor did, followed by the id of the thing.
-pub(super) const fn sentence(action: AuditAction, lang: Lang) -> &'static str {
+pub(crate) const fn sentence(action: AuditAction, lang: Lang) -> &'static str {
     let (ko, en) = words(action);
     lang.pick(ko, en)
 }
@@ -24,6 +24,25 @@ const fn words(action: AuditAction) -> (&'static str, &'static str) {
         Action::MemberPut => ("조직 구성원을 등록했습니다", "gave a person a role in an organization"),
         Action::MemberDelete => ("조직 구성원을 내보냈습니다", "removed a person from an organization"),
         Action::ReviewAdd => ("심사 요청을 대신 등록했습니다", "asked for a decision about"),
+        Action::MemberInvite => ("조직에 초대했습니다", "invited a person to an organization"),
+        Action::MemberUninvite => ("조직 초대를 취소했습니다", "took back an invitation to an organization"),
+        Action::MemberJoin => ("조직의 초대를 수락했습니다", "joined an organization"),
+        Action::ReviewWithdraw => ("심사 요청을 취소했습니다", "withdrew a request about"),
+        Action::ApplicationScopes => {
+            ("애플리케이션의 권한을 바꿨습니다", "chose the scopes of an application")
+        }
+        Action::ApplicationHandOver => {
+            ("애플리케이션의 소유자를 바꿨습니다", "changed the owner of an application")
+        }
+        Action::ApplicationOffer => {
+            ("애플리케이션을 넘기겠다고 제안했습니다", "offered an application to a person")
+        }
+        Action::ApplicationOfferTakeBack => {
+            ("애플리케이션 제안을 취소했습니다", "took back the offer of an application")
+        }
+        Action::WebhookTest => {
+            ("웹훅 시험 메시지를 보냈습니다", "sent a test message to the webhook of an application")
+        }
         Action::ReviewDecide => ("심사 요청을 처리했습니다", "decided a request of"),
         Action::ApplicationPut => ("애플리케이션을 등록했습니다", "put an application"),
         Action::ApplicationDelete => ("애플리케이션을 삭제했습니다", "deleted an application"),
@@ -76,5 +95,38 @@ const fn words(action: AuditAction) -> (&'static str, &'static str) {
         Action::CampaignDisable => ("캠페인을 사용 중지했습니다", "disabled a campaign"),
         Action::CampaignEnable => ("캠페인을 다시 사용하게 했습니다", "enabled a campaign"),
         Action::CategoryPut => ("카테고리를 등록했습니다", "put a category"),
+    }
+}
+
+/// The fields of the details, as text.
+pub(crate) fn details(text: &str) -> Vec<(String, String)> {
+    let fields: std::collections::BTreeMap<String, serde_json::Value> =
+        serde_json::from_str(text).unwrap_or_default();
+    let shown = |value: serde_json::Value| match value {
+        serde_json::Value::String(text) => text,
+        serde_json::Value::Array(items) => {
+            let items =
+                items.iter().map(|item| item.as_str().map_or_else(|| item.to_string(), str::to_owned));
+            items.collect::<Vec<_>>().join(", ")
+        }
+        other => other.to_string(),
+    };
+    let is_empty = |value: &serde_json::Value| value.is_null() || value.as_array().is_some_and(Vec::is_empty);
+    let fields = fields.into_iter().filter(|(_, value)| !is_empty(value));
+    fields.map(|(name, value)| (name, shown(value))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn details_are_shown_as_text() {
+        let text = r#"{"scopes":["a","b"],"quota":true,"name":"봇","organizationId":null,"removed":[]}"#;
+        let expected = [("name", "봇"), ("quota", "true"), ("scopes", "a, b")];
+        let shown = details(text);
+        let shown: Vec<_> = shown.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        assert_eq!(shown, expected);
+        assert!(details("{}").is_empty() && details("").is_empty());
     }
 }
