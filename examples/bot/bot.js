@@ -11,6 +11,7 @@ const io = require(process.env.SOCKET_IO_CLIENT ?? 'socket.io-client');
 const EVENTS = ['chat', 'donation', 'subscription'];
 const CALL_DEADLINE_MS = 15_000;
 const PAUSE_MAX_MS = 60_000;
+const HANDLED_MAX = 1_000;
 const WEBHOOK_AGE_MAX_MS = 5 * 60 * 1000;
 
 const setting = (name) => process.env[`STAGEDOOR_${name}`];
@@ -32,6 +33,7 @@ class Pauses {
 let accessToken = setting('ACCESS_TOKEN');
 let refreshToken = setting('REFRESH_TOKEN');
 let refreshing = null;
+const handled = new Set();
 
 /** One HTTP exchange. Status 0 stands for a lost answer. */
 async function exchange(method, path, headers, body) {
@@ -104,6 +106,14 @@ async function call(method, path, body) {
   }
 }
 
+/** Whether a message has not been handled. The last thousand are remembered. */
+function isNew(message) {
+  if (handled.has(message)) return false;
+  handled.add(message);
+  if (handled.size > HANDLED_MAX) handled.delete(handled.values().next().value);
+  return true;
+}
+
 /** Lives through one session. Returns whether it was connected. */
 async function session() {
   const { url } = (await call('GET', '/open/v1/sessions/auth')) ?? {};
@@ -129,7 +139,8 @@ async function session() {
       }
     });
     socket.on('CHAT', (text) => {
-      const { content, senderChannelId } = JSON.parse(text);
+      const { channelId, content, messageTime, senderChannelId } = JSON.parse(text);
+      if (!isNew(`${channelId} ${senderChannelId} ${messageTime}`)) return;
       if (content === '!hello' && senderChannelId !== setting('CHANNEL_ID')) {
         guarded(call('POST', '/open/v1/chats/send', { message: '안녕하세요!' }));
       }

@@ -28,7 +28,8 @@ FAST = ["--fast-pings", "--jobs", "8"]
 AT_ONCE = ["--fast-pings", "--jobs", "16"]
 
 RECONNECTING = {
-    "socket-closed", "connection-lost", "silent-socket", "late-connected", "doubled-system", "restart"
+    "socket-closed", "connection-lost", "silent-socket", "late-connected", "doubled-system", "restart", "subway",
+    "parallel-expiry",
 }  # fmt: skip
 # A bot may stay away there. If it comes back, it has to do it well.
 RETURNING = {"evicted", "own-mistake"}
@@ -38,6 +39,7 @@ EVERY_CHECK = "*"
 BAD = {
     "accept-bad-signature": {"webhook"},
     "accept-old": {"webhook"},
+    "answer-twice": {"doubled-event", "doubled-claim"},
     "bad-path": {"clean-run"},
     "crash": RECONNECTING | {"scope-lost"},
     "give-up": {"server-errors", "restart"},
@@ -48,9 +50,10 @@ BAD = {
     "no-reconnect": RECONNECTING | {"scope-lost"},
     "no-refresh": {"token-expiry"},
     "no-resubscribe": RECONNECTING | RETURNING | {"scope-lost"},
-    "not-listening": {"webhook"},
+    "not-listening": {"webhook", "doubled-claim"},
     "old-token": {"token-expiry"},
-    "refuse-good": {"webhook"},
+    "refresh-each": {"parallel-expiry"},
+    "refuse-good": {"webhook", "doubled-claim"},
     "reuse-refresh": {"refresh-lost", "consent-withdrawn"},
     "reuse-url": RECONNECTING - {"restart"} | RETURNING,
     "rush": RETURNING | {"socket-closed"},

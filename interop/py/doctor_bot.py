@@ -7,6 +7,7 @@ It speaks Engine.IO 4 over long polling, with the standard library only. Where S
 webhook receiver instead.
 """
 
+import concurrent.futures
 import hashlib
 import hmac
 import http.server
@@ -14,6 +15,7 @@ import json
 import os
 import random
 import sys
+import threading
 import time
 import urllib.error
 import urllib.parse
@@ -23,6 +25,7 @@ from datetime import datetime, timedelta, timezone
 MISDEEDS = {
     "accept-bad-signature": "takes webhook messages with any signature",
     "accept-old": "takes old webhook messages",
+    "answer-twice": "answers a repeated chat message again, and updates a repeated claim again",
     "bad-path": "calls a path that does not exist",
     "crash": "ends when the socket closes",
     "give-up": "makes no further call after a failure of the service",
@@ -35,6 +38,7 @@ MISDEEDS = {
     "no-resubscribe": "does not subscribe again on a new session",
     "not-listening": "has no webhook receiver",
     "old-token": "goes on with the old access token after a refresh",
+    "refresh-each": "refreshes for each call that was refused, with the same refresh token",
     "refuse-good": "refuses webhook messages",
     "reuse-refresh": "sends a refresh token again and again",
     "reuse-url": "connects again with the old session URL",
@@ -97,12 +101,28 @@ class Bot:
         self.misdeeds = misdeeds
         self.base = setting("BASE_URL")
         self.access, self.refresh_token = setting("ACCESS_TOKEN"), setting("REFRESH_TOKEN")
-        self.sessions = 0
+        self.sessions, self.handled, self.lock = 0, set(), threading.Lock()
+
+    def is_new(self, message):
+        """Whether this message has not been handled."""
+        with self.lock:
+            if message in self.handled and not self.does("answer-twice"):
+                return False
+            self.handled.add(message)
+            return True
 
     def does(self, misdeed):
         return misdeed in self.misdeeds
 
-    def refresh(self):
+    def refresh(self, refused):
+        """New tokens instead of the refused one, once for all calls that wait for them."""
+        if self.does("refresh-each"):
+            return self.refresh_once()
+        with self.lock:
+            if self.access == refused:
+                self.refresh_once()
+
+    def refresh_once(self):
         """New tokens. A lost answer is repeated once: a token that was used is only refused then."""
         body = {"grantType": "refresh_token", "clientId": setting("CLIENT_ID"), "clientSecret": setting("CLIENT_SECRET")}
         turns = 20 if self.does("reuse-refresh") else 2
@@ -131,7 +151,8 @@ class Bot:
         """A call, until there is an answer that a repetition would not change."""
         pauses, refreshed = Pauses(), False
         while True:
-            headers = {"Authorization": f"Bearer {self.access}", "Content-Type": "application/json"}
+            access = self.access
+            headers = {"Authorization": f"Bearer {access}", "Content-Type": "application/json"}
             try:
                 status, answered, answer = send(method, self.base + path, headers, body)
             except Lost as lost:
@@ -144,7 +165,7 @@ class Bot:
             elif status == 401 and self.does("no-refresh"):
                 time.sleep(4)
             elif status == 401 and not refreshed:
-                self.refresh()
+                self.refresh(access)
                 refreshed = not self.does("old-token")
             elif status == 401:
                 raise SignInNeeded
@@ -201,8 +222,25 @@ class Bot:
         self.sessions += 1
         if self.sessions > 1 and self.does("no-resubscribe"):
             return
-        for event in EVENTS:
-            self.call("POST", f"/open/v1/sessions/events/subscribe/{event}?sessionKey={session_key}")
+        path = "/open/v1/sessions/events/subscribe"
+        calls = [f"{path}/{event}?sessionKey={session_key}" for event in EVENTS]
+        with concurrent.futures.ThreadPoolExecutor(len(calls)) as pool:
+            list(pool.map(lambda path: self.call("POST", path), calls))
+
+    def heard(self, chat):
+        """A chat message. Its channel, its sender and its time are its id."""
+        if chat["content"] == "!hello" and self.is_new((chat["channelId"], chat["senderChannelId"], chat["messageTime"])):
+            self.call("POST", "/open/v1/chats/send", {"message": "안녕하세요!"})
+
+    def claimed(self, message_id, claim):
+        """A claim. The game gives the reward, and says so."""
+        if self.is_new(message_id):
+            headers = {
+                "Client-Id": setting("CLIENT_ID"), "Client-Secret": setting("CLIENT_SECRET"),
+                "Content-Type": "application/json",
+            }  # fmt: skip
+            body = {"claimIds": [claim["claimId"]], "fulfillmentState": "FULFILLED"}
+            send("PUT", f"{self.base}/open/v1/drops/reward-claims", headers, body)
 
 
 class Session:
@@ -250,6 +288,8 @@ class Session:
             if is_connected and (self.bot.does("subscribe-twice") or self.key != message["data"]["sessionKey"]):
                 self.key, self.was_connected = message["data"]["sessionKey"], True
                 self.bot.connected(self.key)
+            elif name == "CHAT":
+                self.bot.heard(message)
             else:
                 say(f"{name}: {text[:100]}")
 
@@ -269,6 +309,8 @@ def receive(bot):
             is_good = (is_signed or bot.does("accept-bad-signature")) and (is_new or bot.does("accept-old"))
             self.send_response(204 if is_good and not bot.does("refuse-good") else 401)
             self.end_headers()
+            if is_good:
+                bot.claimed(id, json.loads(body)["event"]["data"])
 
         def log_message(self, form, *arguments):
             say(form % arguments)

@@ -22,7 +22,7 @@ pub struct ClockOptions {
 /// The actions of `stagedoor clock`. Without one the clock is shown.
 #[derive(Debug, Subcommand)]
 enum ClockAction {
-    /// Moves the clock forward by a duration, as in 90s, 15m, 36h, 31d, and lists what happened.
+    /// Moves the clock forward by a duration, as in 90s, 1h30m, 31d, 2w, and lists what happened.
     Advance {
         /// The duration.
         #[arg(required_unless_present = "until")]
@@ -33,7 +33,7 @@ enum ClockAction {
     },
     /// Lists what becomes due next.
     Next,
-    /// Moves the clock forward to a time, as in 2027-01-01T00:00:00Z.
+    /// Moves the clock forward to a time, as in 2027-01-01T00:00:00Z, or to a date, as in 2027-01-01.
     To {
         /// The time.
         time: String,

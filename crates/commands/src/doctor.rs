@@ -32,6 +32,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use crate::failure::CommandFailure;
+use crate::run::{RoadChoice, RoadOption};
 use checks::{CHECKS, Check, make};
 use report::CheckReport;
 use stage::BotOptions;
@@ -76,6 +77,23 @@ pub struct DoctorOptions {
     #[arg(long, value_name = "URL")]
     webhook: Option<String>,
 
+    /// Fixed hosts, for a bot that has the addresses of the platform built in. The sandboxes speak TLS, and
+    /// the bot reaches them under these names, as with `stagedoor run --host`.
+    #[arg(long, value_name = "HOSTS", value_delimiter = ',')]
+    host: Vec<String>,
+
+    /// The sandboxes speak TLS, and the bot trusts their certificate.
+    #[arg(long)]
+    tls: bool,
+
+    /// How the bot reaches the fixed hosts. The road hosts-file needs --jobs 1.
+    #[arg(long, value_enum, default_value = "auto", requires = "host")]
+    road: RoadOption,
+
+    /// The bot reaches its sandbox and nothing else. Needs Linux.
+    #[arg(long, requires = "host")]
+    offline: bool,
+
     /// The spelling of answers: documented, or observed for clients of the modelled platform.
     #[arg(long, value_name = "PROFILE", default_value = "documented", value_parser = ["documented", "observed"])]
     profile: String,
@@ -118,6 +136,7 @@ Examples:
   stagedoor doctor --deep --data /var/lib/stagedoor
   stagedoor doctor --deep --data /var/lib/stagedoor --node http://127.0.0.1:8080
   stagedoor doctor --fast-pings --jobs 16 --timeout 10 -- node bot.js
+  stagedoor doctor --host api.example,auth.example --profile observed -- python bot.py
 
 Exit codes: 0 no check failed, 1 a check failed, 2 wrong use, 3 a sandbox did not start."
     )
@@ -161,8 +180,28 @@ async fn examine(options: &DoctorOptions) -> Result<(), CommandFailure> {
 /// Makes the wanted checks, some at the same time. Returns the reports in the order of the checks.
 async fn all(options: &DoctorOptions) -> Result<Vec<CheckReport>, CommandFailure> {
     let DoctorOptions {
-        only, skip, timeout, jobs, prefix, profile, webhook, fast_pings, command, json, ..
+        only,
+        skip,
+        timeout,
+        jobs,
+        prefix,
+        profile,
+        webhook,
+        fast_pings,
+        host,
+        tls,
+        road,
+        offline,
+        command,
+        json,
+        ..
     } = options;
+    if *road == RoadOption::HostsFile && *jobs > 1 {
+        let text = "--road hosts-file: the machine has one hosts file, so only one check can run: --jobs 1";
+        return Err(CommandFailure::Usage(text.to_owned()));
+    }
+    // Several checks at a time cannot share the hosts file of the machine.
+    let road = if *road == RoadOption::Auto && *jobs > 1 { RoadOption::Own } else { *road };
     let is_wanted = |check: &&Check| {
         (only.is_empty() || only.iter().any(|name| name == check.name))
             && skip.iter().all(|name| name != check.name)
@@ -173,6 +212,9 @@ async fn all(options: &DoctorOptions) -> Result<Vec<CheckReport>, CommandFailure
         profile: profile.clone(),
         webhook: webhook.clone(),
         fast_pings: *fast_pings,
+        hosts: host.clone(),
+        tls: *tls || !host.is_empty(),
+        road: RoadChoice { road, offline: *offline },
         starting: Arc::new(Semaphore::new(STARTING_MAX)),
         patience: Duration::from_secs(*timeout),
     };

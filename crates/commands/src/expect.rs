@@ -34,9 +34,17 @@ pub struct ExpectOptions {
     #[arg(long, value_name = "DURATION")]
     within: Option<String>,
 
-    /// Minimum number of records.
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    times: u64,
+    /// Minimum number of records. Default: 1.
+    #[arg(long, value_name = "N")]
+    times: Option<u64>,
+
+    /// Maximum number of records, from 0. The command then waits for all of --within.
+    #[arg(long, value_name = "N")]
+    at_most: Option<u64>,
+
+    /// The number of records: --times and --at-most in one.
+    #[arg(long, value_name = "N", conflicts_with_all = ["times", "at_most"])]
+    exactly: Option<u64>,
 
     /// Only records after this mark. Default: all that are kept.
     #[arg(long, value_name = "MARK", default_value_t = 0)]
@@ -56,6 +64,7 @@ pub struct ExpectOptions {
 pub const HELP: &str = "\
 Examples:
   stagedoor expect 'POST /open/v1/chats/send' --where message~=^hel --within 5s
+  stagedoor expect 'POST /open/v1/chats/send' --after \"$MARK\" --at-most 0 --within 5s
   stagedoor expect --kind delivery --where status=200 --times 2 --within 30s --junit report.xml
 
 Exit codes: 0 it happened, 1 it did not, 2 wrong use, 3 no sandbox was reached.";
@@ -111,7 +120,7 @@ pub async fn run(options: &ExpectOptions) -> Result<String, CommandFailure> {
 
 /// The body of the call.
 fn body(options: &ExpectOptions) -> Result<Value, String> {
-    let ExpectOptions { request, conditions, within, times, after, kind, .. } = options;
+    let ExpectOptions { request, conditions, within, times, at_most, exactly, after, kind, .. } = options;
     let mut expected = Map::new();
     if let Some(request) = request {
         expected.extend(of_request(request)?);
@@ -121,7 +130,13 @@ fn body(options: &ExpectOptions) -> Result<Value, String> {
         expected.insert(field, value.into());
     }
     let kind = kind.clone().or_else(|| request.as_ref().map(|_| "request".to_owned()));
-    let mut body = json!({ "where": expected, "times": times, "after": after });
+    let mut body = json!({ "where": expected, "after": after });
+    let (times, at_most) = (times.or(exactly.filter(|exactly| *exactly > 0)), at_most.or(*exactly));
+    for (name, value) in [("times", times), ("atMost", at_most)] {
+        if let Some(value) = value {
+            body[name] = json!(value);
+        }
+    }
     for (name, value) in [("kind", &kind), ("within", within)] {
         if let Some(value) = value {
             body[name] = json!(value);

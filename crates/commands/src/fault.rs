@@ -120,7 +120,7 @@ struct ChoiceOptions {
 #[group(required = true, multiple = false)]
 #[command(next_help_heading = "What happens, one of")]
 struct EffectOptions {
-    /// The request is answered with this status, and nothing takes effect.
+    /// The request is answered with this status, and nothing takes effect. A status below 300 needs --body.
     #[arg(long, value_name = "STATUS")]
     status: Option<u16>,
     /// The request waits for this long.
@@ -171,6 +171,15 @@ struct DetailOptions {
     /// The header Retry-After of the answer with --status, in seconds.
     #[arg(long, value_name = "SECONDS")]
     retry_after: Option<u64>,
+    /// The header Location of the answer with --status 301, 302, 303, 307 or 308.
+    #[arg(long, value_name = "URL")]
+    location: Option<String>,
+    /// The body of the answer with --status, instead of the envelope: a text, or @FILE.
+    #[arg(long, value_name = "TEXT")]
+    body: Option<String>,
+    /// The media type of --body. Default: text/html for a text that begins with `<`, else application/json.
+    #[arg(long, value_name = "TYPE")]
+    content_type: Option<String>,
     /// Whether the request waits `before` or `after` it takes effect, with --delay.
     #[arg(long, value_name = "MOMENT")]
     when: Option<String>,
@@ -188,7 +197,7 @@ pub async fn run(options: &FaultOptions) -> Result<String, CommandFailure> {
     match &options.action {
         Some(FaultAction::Add(rule)) => {
             rule.check()?;
-            let added = call(Method::POST, FAULTS, Some(rule.body())).await?;
+            let added = call(Method::POST, FAULTS, Some(rule.body()?)).await?;
             Ok(if json { format!("{added}\n") } else { line(&added) })
         }
         None | Some(FaultAction::List) => {
@@ -241,6 +250,9 @@ impl NewFault {
         for (detail, is_given, owner, has_owner) in [
             ("--message", details.message.is_some(), "--status", effect.status.is_some()),
             ("--retry-after", details.retry_after.is_some(), "--status", effect.status.is_some()),
+            ("--location", details.location.is_some(), "--status", effect.status.is_some()),
+            ("--body", details.body.is_some(), "--status", effect.status.is_some()),
+            ("--content-type", details.content_type.is_some(), "--body", details.body.is_some()),
             ("--when", details.when.is_some(), "--delay", effect.delay.is_some()),
         ] {
             if is_given && !has_owner {
@@ -251,16 +263,16 @@ impl NewFault {
     }
 
     /// The rule, as the sandbox API takes it.
-    fn body(&self) -> Value {
+    fn body(&self) -> Result<Value, CommandFailure> {
         let Self { matching, choice, effect, details } = self;
         let ChoiceOptions { nth, times, probability, seed } = choice;
         let mut body = given(json!({ "nth": nth, "times": times, "probability": probability, "seed": seed }));
         body.insert("match".to_owned(), matching.body().into());
         match &effect.net {
             Some(profile) => body.insert("profile".to_owned(), profile.as_str().into()),
-            None => body.insert("do".to_owned(), effect.body(details).into()),
+            None => body.insert("do".to_owned(), effect.body(details)?.into()),
         };
-        body.into()
+        Ok(body.into())
     }
 }
 
@@ -280,7 +292,7 @@ impl MatchOptions {
 }
 
 impl EffectOptions {
-    fn body(&self, details: &DetailOptions) -> Map<String, Value> {
+    fn body(&self, details: &DetailOptions) -> Result<Map<String, Value>, CommandFailure> {
         let Self {
             status,
             delay,
@@ -295,12 +307,15 @@ impl EffectOptions {
             tamper,
             net: _,
         } = self;
-        let DetailOptions { message, retry_after, when } = details;
+        let DetailOptions { message, retry_after, location, body, content_type, when } = details;
         let flag = |flag: &Option<bool>| flag.filter(|flag| *flag);
-        given(json!({
+        Ok(given(json!({
             "status": status,
             "message": message,
             "retryAfter": retry_after,
+            "location": location,
+            "body": body.as_deref().map(text_or_file).transpose()?,
+            "contentType": content_type,
             "delay": delay,
             "when": when,
             "cut": cut,
@@ -312,8 +327,14 @@ impl EffectOptions {
             "silence": flag(silence),
             "close": close,
             "tamper": tamper,
-        }))
+        })))
     }
+}
+
+/// The text, or the content of the file after `@`.
+fn text_or_file(text: &str) -> Result<String, CommandFailure> {
+    let Some(path) = text.strip_prefix('@') else { return Ok(text.to_owned()) };
+    std::fs::read_to_string(path).map_err(|error| CommandFailure::Usage(format!("--body {path}: {error}")))
 }
 
 /// The fields that have a value.

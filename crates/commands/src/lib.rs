@@ -14,6 +14,7 @@
 //! | `trust` | what makes programs trust the local authority of a sandbox |
 //! | `run` | `stagedoor run` |
 //! | `clock` | `stagedoor clock` |
+//! | `code` | `stagedoor code` |
 //! | `env` | `stagedoor env` |
 //! | `expect` | `stagedoor expect` |
 //! | `explain` | `stagedoor explain` |
@@ -21,6 +22,7 @@
 //! | `open` | `stagedoor open` |
 //! | `fault` | `stagedoor fault` |
 //! | `logs` | `stagedoor logs` |
+//! | `mark` | `stagedoor mark` |
 //! | `scenario` | `stagedoor scenario` |
 //! | `storm` | the progress and the result of `stagedoor trigger storm` |
 //! | `token` | `stagedoor token` |
@@ -36,6 +38,7 @@
 
 mod client;
 pub mod clock;
+pub mod code;
 pub mod doctor;
 pub mod drops;
 pub mod env;
@@ -49,6 +52,7 @@ pub mod health;
 pub mod hosts_file;
 pub mod junit;
 pub mod logs;
+pub mod mark;
 pub mod node_router;
 pub mod open;
 mod polling;

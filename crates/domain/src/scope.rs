@@ -114,6 +114,11 @@ impl Scope {
         Self::ALL.into_iter().find(|scope| scope.name() == name)
     }
 
+    /// The scope of that name or key.
+    pub fn from_name_or_key(text: &str) -> Option<Self> {
+        Self::from_name(text).or_else(|| Self::ALL.into_iter().find(|scope| scope.key() == text))
+    }
+
     const fn bit(self) -> u32 {
         1 << self as u8
     }
@@ -188,6 +193,8 @@ mod tests {
     fn scope_names_parse_back() {
         for scope in Scope::ALL {
             assert_eq!(Scope::from_name(scope.name()), Some(scope));
+            assert_eq!(Scope::from_name_or_key(scope.name()), Some(scope));
+            assert_eq!(Scope::from_name_or_key(scope.key()), Some(scope));
         }
         assert_eq!(Scope::from_name("채팅"), None);
     }

@@ -1,4 +1,4 @@
-//! Durations as text: `250ms`, `90s`, `15m`, `36h`, `31d`.
+//! Durations as text: `250ms`, `90s`, `15m`, `1h30m`, `36h`, `31d`, `2w`.
 
 use std::time::Duration;
 
@@ -6,23 +6,31 @@ use std::time::Duration;
 const SPAN_MS_MAX: u64 = 36_500 * DAY_MS;
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 
-/// The rule of durations, for refusals.
-pub const SPAN_RULE: &str = "must be a duration like 250ms, 90s, 15m, 36h or 31d, of at most 100 years";
+/// The units with their lengths in milliseconds, the longest first.
+const UNITS: [(&str, u64); 6] =
+    [("w", 7 * DAY_MS), ("d", DAY_MS), ("h", 60 * 60 * 1_000), ("m", 60 * 1_000), ("s", 1_000), ("ms", 1)];
 
-/// Parses a duration; `None` if it breaks the [`SPAN_RULE`].
+/// The rule of durations, for refusals.
+pub const SPAN_RULE: &str =
+    "must be a duration like 250ms, 90s, 15m, 1h30m, 36h, 31d or 2w, of at most 100 years";
+
+/// Parses a duration: numbers with their units, the longest unit first, each at most once. `None` if it
+/// breaks the [`SPAN_RULE`].
 pub fn parse_span(text: &str) -> Option<Duration> {
-    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-    let (number, unit) = text.split_at(digits);
-    let unit_ms = match unit {
-        "ms" => 1,
-        "s" => 1_000,
-        "m" => 60 * 1_000,
-        "h" => 60 * 60 * 1_000,
-        "d" => DAY_MS,
-        _ => return None,
-    };
-    let ms = number.parse::<u64>().ok()?.checked_mul(unit_ms)?;
-    (ms <= SPAN_MS_MAX).then(|| Duration::from_millis(ms))
+    let (mut rest, mut units, mut total_ms) = (text, UNITS.iter(), 0_u64);
+    if text.is_empty() {
+        return None;
+    }
+    while !rest.is_empty() {
+        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+        let (number, behind) = rest.split_at(digits);
+        let unit = behind.bytes().take_while(u8::is_ascii_lowercase).count();
+        let (unit, behind) = behind.split_at(unit);
+        let (_, unit_ms) = units.find(|(name, _)| *name == unit)?;
+        total_ms = number.parse::<u64>().ok()?.checked_mul(*unit_ms)?.checked_add(total_ms)?;
+        rest = behind;
+    }
+    (total_ms <= SPAN_MS_MAX).then(|| Duration::from_millis(total_ms))
 }
 
 #[cfg(test)]
@@ -30,14 +38,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_duration_is_a_number_and_a_unit() {
+    fn a_duration_is_numbers_with_their_units() {
         for (text, ms) in [
             ("0s", Some(0)),
             ("250ms", Some(250)),
             ("90s", Some(90_000)),
             ("15m", Some(900_000)),
             ("36h", Some(129_600_000)),
+            ("1h30m", Some(5_400_000)),
+            ("2w", Some(1_209_600_000)),
+            ("1w2d3h4m5s6ms", Some(788_645_006)),
+            ("30m1h", None),
+            ("1h1h", None),
+            ("1h30", None),
+            ("1H", None),
             ("36500d", Some(SPAN_MS_MAX)),
+            ("5214w3d", None),
             ("36501d", None),
             ("99999999999999999999d", None),
             ("1.5h", None),

@@ -89,21 +89,41 @@ pub(crate) enum Effect {
 /// What happens to an affected request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum RequestEffect {
-    /// The request is not handled. The answer has this status.
-    Status {
-        /// The status.
-        status: u16,
-        /// The message; `None` for the usual one.
-        message: Option<String>,
-        /// `Retry-After`, in seconds.
-        retry_after_s: Option<u64>,
-    },
+    /// The request is not handled. The answer is another one.
+    Answer(FaultAnswer),
     /// The request waits.
     Delay(Duration, Moment),
     /// The connection ends without an answer.
     Cut(Moment),
     /// The connection ends within the answer, after this number of bytes of its body; `None` for half of it.
     Truncate(Option<u64>),
+}
+
+/// The answer to a request that is not handled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FaultAnswer {
+    /// The status.
+    pub status: u16,
+    /// `Retry-After`, in seconds.
+    pub retry_after_s: Option<u64>,
+    /// The body.
+    pub body: FaultBody,
+}
+
+/// The body of such an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum FaultBody {
+    /// A refusal in the envelope of the service, with this message, or with the usual one of the status.
+    Refusal(Option<String>),
+    /// An empty body, and the header `Location`.
+    Redirect(String),
+    /// This text, with its media type.
+    Text {
+        /// The text. It need not be what its type says.
+        text: String,
+        /// The media type.
+        content_type: String,
+    },
 }
 
 /// What happens to an affected message of a socket.
@@ -180,13 +200,27 @@ impl RequestEffect {
     /// The effect in the form of the sandbox API.
     pub fn to_json(&self) -> Value {
         match self {
-            Self::Status { status, message, retry_after_s } => {
-                json!({ "status": status, "message": message, "retryAfter": retry_after_s })
-            }
+            Self::Answer(answer) => answer.to_json(),
             Self::Delay(span, when) => json!({ "delay": span_text(*span), "when": when }),
             Self::Cut(moment) => json!({ "cut": moment }),
             Self::Truncate(bytes) => json!({ "truncate": bytes.map_or(Value::Bool(true), Value::from) }),
         }
+    }
+}
+
+impl FaultAnswer {
+    fn to_json(&self) -> Value {
+        let Self { status, retry_after_s, body } = self;
+        let mut effect = json!({ "status": status, "retryAfter": retry_after_s });
+        match body {
+            FaultBody::Refusal(message) => effect["message"] = json!(message),
+            FaultBody::Redirect(location) => effect["location"] = json!(location),
+            FaultBody::Text { text, content_type } => {
+                effect["body"] = json!(text);
+                effect["contentType"] = json!(content_type);
+            }
+        }
+        effect
     }
 }
 

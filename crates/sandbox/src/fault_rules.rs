@@ -21,6 +21,8 @@ struct RuleList {
     rules: Vec<KeptRule>,
     /// Number of rules ever added.
     added: u64,
+    /// Until when the service is away, on the monotonic clock.
+    away_until: Duration,
 }
 
 /// A rule with its id and its state.
@@ -60,6 +62,16 @@ impl FaultRules {
             kept.rules.push(added.clone());
             Some(added)
         })
+    }
+
+    /// The service answers no call of a client until then, on the monotonic clock.
+    pub fn go_away(&self, until: Duration) {
+        self.with(|kept| kept.away_until = kept.away_until.max(until));
+    }
+
+    /// Whether the service answers no call of a client.
+    pub fn is_away(&self, now: Duration) -> bool {
+        self.with(|kept| now < kept.away_until)
     }
 
     /// The rules.

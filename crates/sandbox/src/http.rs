@@ -9,6 +9,7 @@ mod body;
 mod catch;
 mod clock;
 mod close_reason;
+mod codes;
 mod console;
 mod console_link;
 mod environment;
@@ -105,6 +106,7 @@ impl Api {
             .route("/sandbox/v1/state", get(state::show))
             .route("/sandbox/v1/runs", get(runs::list).post(runs::report))
             .route("/sandbox/v1/tokens", post(tokens::issue))
+            .route("/sandbox/v1/codes", post(codes::issue))
             .route("/sandbox/v1/explain", get(explain::show))
             .route("/sandbox/v1/sign-in", get(sign_in::show))
             .route("/sandbox/v1/console-link", post(console_link::make))

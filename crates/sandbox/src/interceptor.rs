@@ -14,7 +14,7 @@ use http_body::Body as _;
 use serde_json::{Map, Value, json};
 use service::Service;
 
-use crate::fault::{Facts, Moment, RequestEffect, Subject};
+use crate::fault::{Facts, FaultAnswer, FaultBody, Moment, RequestEffect, Subject};
 use crate::fault_rules::Passage;
 use crate::log::{NewRecord, RecordKind};
 use crate::mask;
@@ -23,6 +23,8 @@ use crate::sandbox::Sandbox;
 use crate::truncated::truncate;
 
 const CLIENT_ID: &str = "client-id";
+/// The name of a restart among the rules.
+const RESTART: &str = "restart";
 const SANDBOX_FAULT: HeaderName = HeaderName::from_static("sandbox-fault");
 
 /// A fault ends the connection of a request without an answer.
@@ -111,9 +113,7 @@ impl Interceptor {
         handled: impl Future<Output = Response<Body>>,
     ) -> Option<Response<Body>> {
         let mut answer = match effect {
-            RequestEffect::Status { status, message, retry_after_s } => {
-                refusal(*status, message.as_deref(), *retry_after_s)
-            }
+            RequestEffect::Answer(fault) => fault_answer(fault),
             RequestEffect::Delay(span, Moment::Before) => {
                 self.wait(*span).await;
                 handled.await
@@ -143,11 +143,14 @@ impl Interceptor {
         }
     }
 
-    /// Lets a request pass the network of its caller. If the connection is lost, returns the rule and what it
-    /// did.
+    /// Lets a request pass the network of its caller, unless the service restarts. If the connection is lost,
+    /// returns the rule and what it did.
     async fn pass_network(&self, request: &Known) -> Option<(String, Value)> {
         if !is_of_clients(&request.path) {
             return None;
+        }
+        if self.0.faults().is_away(self.0.monotonic()) {
+            return Some((RESTART.to_owned(), json!({ "cut": Moment::Before })));
         }
         let passed = self.0.faults().pass_request(request.for_rules(), self.0.monotonic());
         let (rule, profile, passage) = passed?;
@@ -216,21 +219,33 @@ fn is_socket(path: &str) -> bool {
     path.strip_suffix('/').unwrap_or(path) == Gateway::PATH.trim_end_matches('/')
 }
 
-/// The answer of a fault, in the envelope of the service.
-fn refusal(status: u16, message: Option<&str>, retry_after_s: Option<u64>) -> Response<Body> {
-    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let usual = || status.canonical_reason().unwrap_or("Error").to_uppercase().replace([' ', '-'], "_");
-    let message = message.map_or_else(usual, str::to_owned);
-    let body = json!({ "code": status.as_u16(), "message": message }).to_string();
+/// The answer of a fault.
+fn fault_answer(fault: &FaultAnswer) -> Response<Body> {
+    let status = StatusCode::from_u16(fault.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let json = HeaderValue::from_static("application/json");
+    // The texts were checked when the rule was added.
+    let checked = |text: &str| HeaderValue::from_str(text).unwrap_or(HeaderValue::from_static(""));
+    let (body, header, value) = match &fault.body {
+        FaultBody::Refusal(message) => (envelope(status, message.as_deref()), header::CONTENT_TYPE, json),
+        FaultBody::Redirect(location) => (String::new(), header::LOCATION, checked(location)),
+        FaultBody::Text { text, content_type } => (text.clone(), header::CONTENT_TYPE, checked(content_type)),
+    };
     let mut answer = Response::new(Body::from(body));
     *answer.status_mut() = status;
     let headers = answer.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(header, value);
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    if let Some(seconds) = retry_after_s {
+    if let Some(seconds) = fault.retry_after_s {
         headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }
     answer
+}
+
+/// A refusal in the envelope of the service.
+fn envelope(status: StatusCode, message: Option<&str>) -> String {
+    let usual = || status.canonical_reason().unwrap_or("Error").to_uppercase().replace([' ', '-'], "_");
+    let message = message.map_or_else(usual, str::to_owned);
+    json!({ "code": status.as_u16(), "message": message }).to_string()
 }
 
 /// The client id and the channel id of the caller. An unknown token or client id gives none.

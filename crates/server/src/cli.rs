@@ -26,7 +26,9 @@ use std::time::Duration;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand};
+use commands::TargetOptions;
 use commands::clock::ClockOptions;
+use commands::code::{self, CodeOptions};
 use commands::doctor;
 use commands::drops::DropsCommand;
 use commands::env::{self, EnvOptions};
@@ -35,6 +37,7 @@ use commands::explain::{self, ExplainOptions};
 use commands::fault::FaultOptions;
 use commands::health::{self, HealthOptions};
 use commands::logs::LogsOptions;
+use commands::mark;
 use commands::open::OpenOptions;
 use commands::run::{self, RunOptions};
 use commands::scenario::ScenarioCommand;
@@ -131,6 +134,9 @@ pub enum Command {
     Trigger(TriggerOptions),
     /// Prints a new access token of a user for an application, without a browser.
     Token(UserOptions),
+    /// Prints a new authorization code, as the redirect of a sign-in has it, without a browser.
+    #[command(after_help = code::HELP)]
+    Code(CodeOptions),
     /// Prints the settings of a bot: addresses, an application with its secret, a user's new tokens.
     #[command(after_help = env::HELP)]
     Env(EnvOptions),
@@ -140,6 +146,10 @@ pub enum Command {
     /// ends, the command opens a new one. Ctrl-C ends the command.
     #[command(after_help = session_listen::HELP)]
     Listen(SessionListenOptions),
+    /// Prints the mark of the newest record in the log of the sandbox that runs, for --after of expect and
+    /// logs.
+    #[command(after_help = mark::HELP)]
+    Mark(TargetOptions),
     /// Waits until something has happened in the sandbox that runs, or fails with the nearest misses.
     #[command(after_help = expect::HELP)]
     Expect(ExpectOptions),

@@ -49,12 +49,14 @@ fn run(cli: Cli, matches: &ArgMatches) -> Result<(), CommandFailure> {
         Command::Logs(options) => runtime()?.block_on(commands::logs::run(&options)),
         Command::Trigger(options) => print_result(commands::trigger::run(&options)),
         Command::Token(options) => print_result(commands::token::run(&options)),
+        Command::Code(options) => print_result(commands::code::run(&options)),
         Command::Run(options) => runtime()?.block_on(commands::run::run(&options)),
         Command::Env(options) => print_result(commands::env::run(&options)),
         Command::Listen(options) => runtime()?.block_on(async {
             let mut stop = Signals::listen()?;
             commands::session_listen::run(&options, stop.next()).await
         }),
+        Command::Mark(options) => print_result(commands::mark::run(&options)),
         Command::Expect(options) => print_result(commands::expect::run(&options)),
         Command::Open(options) => print_result(commands::open::run(&options)),
         Command::Explain(options) => print_result(commands::explain::run(&options)),

@@ -1,6 +1,7 @@
 //! The developer's bot as a child process, with its environment and the end of its output.
 
 use std::collections::VecDeque;
+use std::fmt::Display;
 use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -8,9 +9,11 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, Command};
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::failure::CommandFailure;
+use crate::run::Road;
 
 /// Maximum size of the kept output, in bytes.
 const OUTPUT_BYTES_MAX: usize = 8 * 1024;
@@ -33,6 +36,8 @@ pub struct Bot {
     /// The process group, which has the id of the first process.
     group: Option<Pid>,
     output: Arc<Mutex<Output>>,
+    /// Its way to the fixed hosts.
+    _road: Option<(Road, JoinSet<()>)>,
 }
 
 impl Bot {
@@ -40,7 +45,11 @@ impl Bot {
     ///
     /// # Errors
     /// The command cannot be started.
-    pub fn start(command: &[String], environment: &[(String, String)]) -> Result<Self, CommandFailure> {
+    pub fn start(
+        command: &[String],
+        environment: &[(String, String)],
+        road: Option<Road>,
+    ) -> Result<Self, CommandFailure> {
         let [program, arguments @ ..] = command else {
             return Err(CommandFailure::Usage("the command of the bot is missing".to_owned()));
         };
@@ -48,9 +57,14 @@ impl Bot {
         command.args(arguments).envs(environment.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.process_group(0).kill_on_drop(true);
-        let mut child = command.spawn().map_err(|error| {
-            CommandFailure::Usage(format!("{program}: the bot cannot be started: {error}"))
-        })?;
+        let failed = |why: &dyn Display| CommandFailure::Usage(format!("the bot cannot be started: {why}"));
+        let (mut child, road) = match road {
+            None => (command.spawn().map_err(|error| failed(&format!("{program}: {error}")))?, None),
+            Some(road) => {
+                let (child, forwarders) = road.start(command).map_err(|failure| failed(&failure))?;
+                (child, Some((road, forwarders)))
+            }
+        };
         let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
         let output = Arc::<Mutex<Output>>::default();
         if let Some(stdout) = child.stdout.take() {
@@ -59,7 +73,7 @@ impl Bot {
         if let Some(stderr) = child.stderr.take() {
             tokio::spawn(keep(stderr, output.clone()));
         }
-        Ok(Self { child, group, output })
+        Ok(Self { child, group, output, _road: road })
     }
 
     /// Its exit status, if it has ended.

@@ -1,6 +1,7 @@
 //! The checks of the doctor: what is done to the bot, and by which rules it is judged.
 
 mod calls;
+mod doubles;
 mod sockets;
 mod webhook;
 
@@ -48,6 +49,12 @@ pub const CHECKS: &[Check] = &[
         about: "the access token expires",
         needs: Needs::Calls,
         run: |stage| Box::pin(calls::token_expiry(stage)),
+    },
+    Check {
+        name: "parallel-expiry",
+        about: "the access token expires while several calls are under way",
+        needs: Needs::Session,
+        run: |stage| Box::pin(calls::parallel_expiry(stage)),
     },
     Check {
         name: "refresh-lost",
@@ -122,6 +129,18 @@ pub const CHECKS: &[Check] = &[
         run: |stage| Box::pin(sockets::doubled_system(stage)),
     },
     Check {
+        name: "doubled-event",
+        about: "a chat message that the bot answers comes twice",
+        needs: Needs::Session,
+        run: |stage| Box::pin(doubles::event(stage)),
+    },
+    Check {
+        name: "subway",
+        about: "the network of a phone in a subway, for 40 seconds",
+        needs: Needs::Session,
+        run: |stage| Box::pin(sockets::subway(stage)),
+    },
+    Check {
         name: "storm",
         about: "100 events a second for five seconds",
         needs: Needs::Session,
@@ -138,6 +157,12 @@ pub const CHECKS: &[Check] = &[
         about: "webhook messages come with a wrong signature, another body and an old timestamp",
         needs: Needs::Receiver,
         run: |stage| Box::pin(webhook::tampered(stage)),
+    },
+    Check {
+        name: "doubled-claim",
+        about: "a webhook message comes twice",
+        needs: Needs::Receiver,
+        run: |stage| Box::pin(doubles::claim(stage)),
     },
 ];
 

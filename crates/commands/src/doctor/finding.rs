@@ -19,6 +19,8 @@ pub enum Misdeed {
     ConnectedTwice,
     /// It read more slowly than events came.
     FellBehind,
+    /// It handled a message twice that came twice.
+    HandledTwice,
     /// Its receiver could not be reached.
     NotListening,
     /// It refused a good message.
@@ -62,6 +64,7 @@ impl Misdeed {
             Self::SubscribedTwice => "subscribed-twice",
             Self::ConnectedTwice => "connected-twice",
             Self::FellBehind => "fell-behind",
+            Self::HandledTwice => "handled-twice",
             Self::NotListening => "not-listening",
             Self::RefusedGoodMessage => "refused-good-message",
             Self::AcceptedBadSignature => "accepted-bad-signature",
@@ -99,6 +102,9 @@ impl Misdeed {
             }
             Self::ConnectedTwice => "Connect again only after the socket has closed.",
             Self::FellBehind => "Take events from the socket at once, and work on them elsewhere.",
+            Self::HandledTwice => {
+                "Remember what was handled: a chat message by its channel, sender and time, a webhook message by its id."
+            }
             Self::NotListening => "Let the receiver listen at the address of --webhook.",
             Self::RefusedGoodMessage => {
                 "Compare the signature with that of the raw body, not of JSON that was parsed and written again: \
@@ -116,8 +122,9 @@ impl Misdeed {
                  the client library."
             }
             Self::ReusedRefreshToken => {
-                "Store the new refresh token before anything else, and forget the old one. A used refresh token that \
-                 comes back later than 10 seconds revokes every token of the user."
+                "Store the new refresh token before anything else, and forget the old one. Refresh in one place, for all \
+                 calls that wait for it. A used refresh token that comes back later than 10 seconds revokes every token \
+                 of the user."
             }
             Self::DidNotRefresh => {
                 "On 401 ask once for new tokens with the refresh token, and repeat the call with the new access token."

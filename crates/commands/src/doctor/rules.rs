@@ -196,6 +196,18 @@ pub fn connected_twice(exchanges: &[Exchange]) -> Option<Finding> {
     (opened.len() > 1).then(|| finding(Misdeed::ConnectedTwice, saw, &opened))
 }
 
+/// More of these calls after a message that came twice than after a message that came once.
+pub fn handled_twice(
+    exchanges: &[Exchange],
+    what: &str,
+    [once, twice]: [usize; 2],
+    is_meant: impl Fn(&Exchange) -> bool,
+) -> Option<Finding> {
+    let calls: Vec<_> = exchanges.iter().filter(|call| is_meant(call)).collect();
+    let saw = format!("it made {once} calls after {what}, and {twice} after one that came twice");
+    (twice > once).then(|| finding(Misdeed::HandledTwice, saw, &calls))
+}
+
 /// A session that ended while many events came.
 pub fn fell_behind(frames: &[Frame]) -> Option<Finding> {
     let ended = frames.iter().find(|frame| frame.event == "ended")?;

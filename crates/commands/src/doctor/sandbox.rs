@@ -1,5 +1,7 @@
 //! A sandbox of its own for each check: `stagedoor dev` as a child process.
 
+use std::ffi::OsStr;
+use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -15,8 +17,8 @@ use crate::target::Target;
 
 /// How long a sandbox may take to start, and to stop.
 const START_MAX: Duration = Duration::from_secs(30);
-/// The options of fast pings, in seconds.
-const FAST_PINGS: [&str; 4] = ["--ping-interval", "2", "--ping-timeout", "4"];
+/// The variable of the folder of the local authority.
+const TLS_FOLDER: &str = "STAGEDOOR_TLS_FOLDER";
 /// Number of lines of its log that a failure shows.
 const LOG_LINES: usize = 5;
 
@@ -30,19 +32,20 @@ pub struct OwnSandbox {
 }
 
 impl OwnSandbox {
-    /// Starts a sandbox on a free port, with a fresh world, that answers in the spelling of a profile.
+    /// Starts a sandbox on a free port, with a fresh world and these further options of `stagedoor dev`.
     ///
     /// # Errors
     /// It does not start.
-    pub async fn start(profile: &str, fast_pings: bool) -> Result<Self, CommandFailure> {
-        let mut arguments = vec!["--profile".to_owned(), profile.to_owned()];
-        if fast_pings {
-            arguments.extend(FAST_PINGS.map(str::to_owned));
-        }
+    pub async fn start(arguments: Vec<String>) -> Result<Self, CommandFailure> {
         let folder = TemporaryFolder::create("stagedoor-doctor-");
         let folder = folder.map_err(|error| format!("failed to create a temporary folder: {error}"))?;
         let (child, world) = launch(&folder, &arguments, "127.0.0.1:0").await?;
         Ok(Self { child, folder, arguments, world })
+    }
+
+    /// Its folder, for further files of the check.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
     /// Its base URL.
@@ -102,8 +105,8 @@ async fn launch(
         .arg(folder.path().join("world"))
         .args(arguments);
     // The settings of the developer's own sandbox are not meant for this one, and its state file is private.
-    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("STAGEDOOR_"))
-    {
+    let is_meant = |name: &OsStr| !name.to_string_lossy().starts_with("STAGEDOOR_") || name == TLS_FOLDER;
+    for (name, _) in std::env::vars_os().filter(|(name, _)| !is_meant(name)) {
         command.env_remove(name);
     }
     command.env("XDG_RUNTIME_DIR", folder.path());

@@ -17,6 +17,7 @@ use super::sandbox::OwnSandbox;
 use crate::client::Failure;
 use crate::failure::CommandFailure;
 use crate::recording::records_after;
+use crate::run::{Road, RoadChoice};
 use crate::target::Target;
 
 /// The application of the seeded world that gets webhooks.
@@ -43,8 +44,32 @@ pub struct BotOptions {
     pub webhook: Option<String>,
     /// Whether a check of the pings has faster ones.
     pub fast_pings: bool,
+    /// The fixed hosts.
+    pub hosts: Vec<String>,
+    /// Whether the sandbox speaks TLS.
+    pub tls: bool,
+    /// How the bot reaches the fixed hosts.
+    pub road: RoadChoice,
     /// The places of bots that start. More at once would be slow, and a slow bot looks like a silent one.
     pub starting: Arc<Semaphore>,
+}
+
+/// The options of fast pings, in seconds.
+const FAST_PINGS: [&str; 4] = ["--ping-interval", "2", "--ping-timeout", "4"];
+
+impl BotOptions {
+    /// The options of the sandbox.
+    fn sandbox_arguments(&self, equipment: Equipment) -> Vec<String> {
+        let mut arguments = vec!["--profile".to_owned(), self.profile.clone()];
+        if equipment.fast_pings {
+            arguments.extend(FAST_PINGS.map(str::to_owned));
+        }
+        if self.tls {
+            arguments.push("--tls".to_owned());
+        }
+        arguments.extend(self.hosts.iter().flat_map(|host| ["--host".to_owned(), host.clone()]));
+        arguments
+    }
 }
 
 /// What a check has besides a bot in a sandbox.
@@ -108,7 +133,7 @@ impl Stage {
     /// # Errors
     /// One of them does not start.
     pub async fn set(options: &BotOptions, equipment: Equipment) -> Result<Self, CommandFailure> {
-        let sandbox = OwnSandbox::start(&options.profile, equipment.fast_pings).await?;
+        let sandbox = OwnSandbox::start(options.sandbox_arguments(equipment)).await?;
         let target = sandbox.target()?;
         let wanted = if equipment.receiver { json!({ "client": PUBLISHER }) } else { json!({}) };
         let issued = target.call(Method::POST, "/sandbox/v1/tokens", Some(&wanted), Duration::ZERO).await?;
@@ -124,7 +149,11 @@ impl Stage {
         }
         let named = environment.into_iter().map(|(name, value)| (format!("{}{name}", options.prefix), value));
         let environment: Vec<_> = named.collect();
-        let bot = Bot::start(&options.command, &environment)?;
+        let road = match options.tls {
+            true => Some(Road::to(&target, options.road, sandbox.folder()).await?),
+            false => None,
+        };
+        let bot = Bot::start(&options.command, &environment, road)?;
         let (exchanges, frames, clock) = (Vec::new(), Vec::new(), Clock::system());
         let patience = options.patience;
         let read_to = 0;
@@ -344,11 +373,15 @@ fn environment(world: &Value, issued: &Value) -> Vec<(String, String)> {
     let applications = world["applications"].as_array().into_iter().flatten();
     let mut own = applications.filter(|application| application["clientId"] == issued["clientId"]);
     let secret = own.next().map(|application| text(&application["clientSecret"])).unwrap_or_default();
-    let base_url = text(&world["baseUrl"]);
+    let own = text(&world["baseUrl"]);
+    let tls = &world["tls"];
+    let fixed = [&tls["hosts"][0]["url"], &tls["baseUrl"]].into_iter().find_map(Value::as_str);
+    let base_url = fixed.map_or_else(|| own.clone(), str::to_owned);
+    let auth_url = text(&world["authUrl"]).replacen(&own, &base_url, 1);
     let token_url = format!("{base_url}/auth/v1/token");
     let named = [
         ("BASE_URL", base_url),
-        ("AUTH_URL", text(&world["authUrl"])),
+        ("AUTH_URL", auth_url),
         ("TOKEN_URL", token_url),
         ("CLIENT_ID", text(&issued["clientId"])),
         ("CLIENT_SECRET", secret),

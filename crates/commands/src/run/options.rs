@@ -67,4 +67,7 @@ pub enum RoadOption {
     HostsFile,
     /// A proxy.
     Proxy,
+    /// The first that leaves the hosts file of the machine alone.
+    #[value(skip)]
+    Own,
 }

@@ -54,6 +54,11 @@ pub(super) struct Next {
 /// Maximum number of entries of [`Next`].
 const NEXT_MAX: usize = 10;
 
+/// What attempts at webhooks may lead to.
+const CONSEQUENCES: [&str; 3] = ["webhook.delivered", "webhook.dead", "webhook.disabled"];
+/// Maximum number of attempts until such a consequence.
+const ATTEMPTS_MAX: usize = 200;
+
 /// How the clock runs.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -70,9 +75,9 @@ enum Mode {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Change {
-    /// Moves the clock forward by this duration, as in `90s`, `15m`, `36h`, `31d`.
+    /// Moves the clock forward by this duration, as in `90s`, `1h30m`, `31d`, `2w`.
     advance: Option<String>,
-    /// Moves the clock forward to this time (RFC 3339).
+    /// Moves the clock forward to this time (RFC 3339), or to the beginning of this date in UTC.
     to: Option<String>,
     /// Moves the clock forward to the next time at which this becomes due, as in `access-token.expired`.
     until: Option<String>,
@@ -111,7 +116,10 @@ pub(super) async fn steer(
             sandbox.advance(Destination::By(span_ms)).await?
         }
         (None, Some(time), None, None) => sandbox.advance(Destination::At(time_of(&sandbox, &time)?)).await?,
-        (None, None, Some(word), None) => sandbox.advance(Destination::Next(due_kind(&word)?)).await?,
+        (None, None, Some(word), None) => match consequence(&word) {
+            Some(word) => until_consequence(&sandbox, &[word]).await?.0,
+            None => sandbox.advance(Destination::Next(due_kind(&word)?)).await?,
+        },
         (None, None, None, Some(mode)) => {
             sandbox.set_clock_mode(clock_mode(mode, rate)?);
             Passed::default()
@@ -128,20 +136,25 @@ pub(super) fn check(change: &Change) -> Result<(), Problem> {
     if advance.as_ref().is_some_and(|span| time_text::parse_span(span).is_none()) {
         return Err(Problem::invalid("advance", time_text::SPAN_RULE));
     }
-    if to.as_ref().is_some_and(|time| Timestamp::parse_rfc3339(time).is_none()) {
+    if to.as_ref().is_some_and(|time| parse_time(time).is_none()) {
         return Err(Problem::invalid("to", TIME_RULE));
     }
-    if let Some(word) = until {
+    if let Some(word) = until.as_ref().filter(|word| consequence(word).is_none()) {
         due_kind(word)?;
     }
     mode.map_or(Ok(()), |mode| clock_mode(mode, *rate).map(drop))
 }
 
-const TIME_RULE: &str = "must be an RFC 3339 time like 2027-01-01T00:00:00Z";
+const TIME_RULE: &str = "must be an RFC 3339 time like 2027-01-01T00:00:00Z, or a date like 2027-01-01, which begins at 00:00 UTC";
+
+/// A time, or the beginning of a date in UTC.
+fn parse_time(text: &str) -> Option<Timestamp> {
+    Timestamp::parse_rfc3339(text).or_else(|| Timestamp::parse_rfc3339(&format!("{text}T00:00:00Z")))
+}
 
 /// The time to which the clock is moved.
 fn time_of(sandbox: &Sandbox, text: &str) -> Result<Timestamp, Problem> {
-    let time = Timestamp::parse_rfc3339(text).ok_or_else(|| Problem::invalid("to", TIME_RULE))?;
+    let time = parse_time(text).ok_or_else(|| Problem::invalid("to", TIME_RULE))?;
     let now = sandbox.clock().now();
     if time < now {
         let rule = format!("must not be earlier than the clock's time, {}", now.rfc3339());
@@ -150,10 +163,34 @@ fn time_of(sandbox: &Sandbox, text: &str) -> Result<Timestamp, Problem> {
     Ok(time)
 }
 
+/// The consequence of attempts of that name.
+fn consequence(word: &str) -> Option<&'static str> {
+    CONSEQUENCES.into_iter().find(|name| *name == word)
+}
+
+/// Moves the clock from attempt to attempt until one of them has one of these consequences. Returns what
+/// happened, and the consequence.
+pub(super) async fn until_consequence(
+    sandbox: &Sandbox,
+    words: &[&'static str],
+) -> Result<(Passed, Option<&'static str>), MoveError> {
+    let mut all = Passed::default();
+    for _ in 0..ATTEMPTS_MAX {
+        let passed = sandbox.advance(Destination::Next(DueKind::WebhookAttempt)).await?;
+        let found = words.iter().find(|word| passed.happened.iter().any(|one| one.what == **word));
+        all.happened.extend(passed.happened);
+        all.omitted += passed.omitted;
+        if let Some(word) = found {
+            return Ok((all, Some(word)));
+        }
+    }
+    Ok((all, None))
+}
+
 /// The kind of that name.
 fn due_kind(name: &str) -> Result<DueKind, Problem> {
     DueKind::all().find(|kind| kind.name() == name).ok_or_else(|| {
-        let names: Vec<&str> = DueKind::all().map(DueKind::name).collect();
+        let names: Vec<&str> = DueKind::all().map(DueKind::name).chain(CONSEQUENCES).collect();
         Problem::invalid("until", format!("must be one of {}", names.join(", ")))
     })
 }

@@ -35,8 +35,17 @@ pub(super) struct Expectation {
     after: u64,
     /// How long to wait, in real time. Default: not at all.
     within: Option<String>,
-    /// Minimum number of records. Default: 1.
+    /// Minimum number of records. Default: 1, or 0 with `atMost`.
     times: Option<usize>,
+    /// Maximum number of records. The call then waits for all of `within`.
+    at_most: Option<usize>,
+}
+
+/// How many records are expected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Bounds {
+    least: usize,
+    most: Option<usize>,
 }
 
 /// The records that fulfil an expectation.
@@ -54,7 +63,9 @@ pub(super) async fn expect(
     JsonBody(expectation): JsonBody<Expectation>,
 ) -> Answer<Fulfilled> {
     let after = expectation.after;
-    let (filter, within, times) = checked(expectation)?;
+    let (filter, within, Bounds { least, most }) = checked(expectation)?;
+    // One more than the maximum settles that there are too many.
+    let awaited = most.map_or(least, |most| most + 1);
     let late = async {
         match sandbox.parts() {
             Some(node) => node.service.clock().sleep(within).await,
@@ -63,18 +74,37 @@ pub(super) async fn expect(
     };
     tokio::select! {
         biased;
-        found = enough(sandbox.log(), &filter, after, times) => {
-            let data = found.ok_or_else(|| missed(sandbox.log(), &filter, after, times))?;
-            let mark = data.last().map_or(after, |last| last.mark);
-            Ok(Content(Fulfilled { data, mark }))
+        found = enough(sandbox.log(), &filter, after, awaited) => match (found, most) {
+            (Some(data), None) => Ok(fulfilled(data, after)),
+            (Some(data), Some(most)) => Err(too_many(&data, most)),
+            (None, _) => Err(missed(sandbox.log(), &filter, after, least)),
+        },
+        () = late => {
+            let data: Vec<_> = sandbox.log().after(after).into_iter().filter(|record| filter.finds(record)).collect();
+            match most {
+                Some(most) if data.len() > most => Err(too_many(&data, most)),
+                Some(_) if data.len() >= least => Ok(fulfilled(data, after)),
+                _ => Err(missed(sandbox.log(), &filter, after, least)),
+            }
         }
-        () = late => Err(missed(sandbox.log(), &filter, after, times)),
     }
 }
 
+fn fulfilled(data: Vec<Arc<Record>>, after: u64) -> Content<Fulfilled> {
+    let mark = data.last().map_or(after, |last| last.mark);
+    Content(Fulfilled { data, mark })
+}
+
+/// The refusal with the records of which there are too many.
+fn too_many(found: &[Arc<Record>], most: usize) -> Problem {
+    let message = format!("expected at most {most} matching records, found {} or more", found.len());
+    let problem = Problem::new(StatusCode::BAD_REQUEST, message);
+    problem.with_content(json!({ "found": found.len(), "data": found, "nearest": [], "unknown": [] }))
+}
+
 /// What is waited for, for how long, and how many of it.
-pub(super) fn checked(expectation: Expectation) -> Result<(Filter, Duration, usize), Problem> {
-    let Expectation { kind, conditions, within, times, .. } = expectation;
+pub(super) fn checked(expectation: Expectation) -> Result<(Filter, Duration, Bounds), Problem> {
+    let Expectation { kind, conditions, within, times, at_most, .. } = expectation;
     let text = |value: Value| match value {
         Value::String(text) => text,
         other => other.to_string(),
@@ -82,9 +112,12 @@ pub(super) fn checked(expectation: Expectation) -> Result<(Filter, Duration, usi
     let conditions: Vec<_> = conditions.into_iter().map(|(field, value)| (field, text(value))).collect();
     let filter = Filter::parse(kind.as_deref(), &conditions)?;
     let within = within.map_or(Ok(Duration::ZERO), |within| parse_within(&within))?;
-    let times = times.unwrap_or(1);
-    if !(1..=TIMES_MAX).contains(&times) {
+    if times.is_some_and(|times| !(1..=TIMES_MAX).contains(&times)) {
         return Err(Problem::invalid("times", format!("must be a number from 1 to {TIMES_MAX}")));
+    }
+    let least = times.unwrap_or(usize::from(at_most.is_none()));
+    if at_most.is_some_and(|most| !(least..=TIMES_MAX).contains(&most)) {
+        return Err(Problem::invalid("atMost", format!("must be a number from {least} to {TIMES_MAX}")));
     }
     if filter.finds_all() {
         return Err(Problem::invalid(
@@ -92,7 +125,7 @@ pub(super) fn checked(expectation: Expectation) -> Result<(Filter, Duration, usi
             "must have a condition, or kind must be given: any record would do",
         ));
     }
-    Ok((filter, within, times))
+    Ok((filter, within, Bounds { least, most: at_most }))
 }
 
 /// Waits for enough records; `None` when the node stops.

@@ -5,14 +5,16 @@ mod rule;
 
 use axum::extract::{OriginalUri, State};
 use http::StatusCode;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::answer::{Answer, Content, Problem};
 use super::body::JsonBody;
+use crate::fault::Effect;
 use crate::fault_rules::RULES_MAX;
 use crate::network::NetworkProfile;
 use crate::network_breaks::add_rule;
 use crate::sandbox::Sandbox;
+use effect::{Meant, NewEffect};
 pub(super) use rule::NewRule;
 use rule::{checked, shown};
 
@@ -30,6 +32,13 @@ pub(super) async fn profiles() -> Content<Value> {
 /// Checks a rule, but for the names in it.
 pub(super) fn check(rule: NewRule) -> Result<(), Problem> {
     checked(rule).map(drop)
+}
+
+/// What happens to attempts at webhooks, in the form of the sandbox API.
+pub(super) fn attempt_effect(fields: Map<String, Value>) -> Result<Effect, Problem> {
+    let effect: NewEffect =
+        serde_json::from_value(fields.into()).map_err(|error| Problem::invalid("body", error))?;
+    effect.checked(Meant::Attempts)
 }
 
 /// `POST /sandbox/v1/faults`: adds a rule.

@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::answer::Problem;
 use super::clock::{Change, ClockState, Next, Steered};
+use super::codes::{CodeFields, IssuedCode};
 use super::console_link::ConsoleLink;
 use super::environment::Environment;
 use super::expect::{Expectation, Fulfilled};
@@ -119,6 +120,13 @@ const CALLS: &[Call] = &[
         .takes::<ScenarioRun>(),
     Call::new::<Issued>("post", "/sandbox/v1/tokens", "issueTokens", "Signs a user in without the pages")
         .takes::<SignInFields>(),
+    Call::new::<IssuedCode>(
+        "post",
+        "/sandbox/v1/codes",
+        "issueCode",
+        "Makes an authorization code without the pages",
+    )
+    .takes::<CodeFields>(),
     Call::new::<Mistakes>(
         "post",
         "/sandbox/v1/scenario-check",

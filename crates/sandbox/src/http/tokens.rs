@@ -3,6 +3,7 @@
 use axum::extract::State;
 use domain::ChannelId;
 use domain::application::Application;
+use domain::secret::AuthCode;
 use http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -48,6 +49,16 @@ pub(super) struct Issued {
     scopes: Vec<&'static str>,
 }
 
+/// A consent that was given.
+pub(super) struct Consented {
+    /// The application, its redirect address for its own program, and the state.
+    pub request: SignInRequest,
+    /// The user.
+    pub user: ChannelId,
+    /// The code.
+    pub code: AuthCode,
+}
+
 /// A sign-in that was done.
 pub(super) struct SignedIn {
     /// The application.
@@ -60,11 +71,17 @@ pub(super) struct SignedIn {
     pub tokens: IssuedTokens,
 }
 
-/// Signs a user in to an application, through the operations of the sign-in pages.
+/// Lets a user consent to an application, through the operation of the sign-in pages. Without
+/// `redirect_uri` it is the redirect address of the application's program.
 ///
 /// # Errors
-/// A name is unknown, or the application has no redirect address.
-pub(super) async fn sign_in(service: &Service, wanted: SignInFields) -> Result<SignedIn, Problem> {
+/// A name is unknown, or the application has no such redirect address.
+pub(super) async fn consent(
+    service: &Service,
+    wanted: SignInFields,
+    redirect_uri: Option<String>,
+    state: String,
+) -> Result<Consented, Problem> {
     let user = match wanted.user {
         Some(name) => names::channel(service, "user", &name).await?,
         None => names::first_person(service, "user").await?,
@@ -74,11 +91,30 @@ pub(super) async fn sign_in(service: &Service, wanted: SignInFields) -> Result<S
         None => names::first_application(service, "client").await?,
     };
     let details = service.application_details(&application.client_id).await?;
-    let rule = format!("{} needs a redirect address first", application.client_id);
-    let redirect_uri = for_program(&details.redirect_uris).cloned();
-    let redirect_uri = redirect_uri.ok_or_else(|| Problem::invalid("client", rule))?;
-    let request = SignInRequest { application, redirect_uri, state: STATE.to_owned() };
+    let redirect_uri = match redirect_uri {
+        Some(given) if details.redirect_uris.contains(&given) => given,
+        Some(_) => {
+            let rule =
+                format!("must be one of {}: {}", application.client_id, details.redirect_uris.join(", "));
+            return Err(Problem::invalid("redirectUri", rule));
+        }
+        None => {
+            let rule = format!("{} needs a redirect address first", application.client_id);
+            let usual = for_program(&details.redirect_uris).cloned();
+            usual.ok_or_else(|| Problem::invalid("client", rule))?
+        }
+    };
+    let request = SignInRequest { application, redirect_uri, state };
     let code = service.consent(&request, &user).await?;
+    Ok(Consented { request, user, code })
+}
+
+/// Signs a user in to an application, through the operations of the sign-in pages.
+///
+/// # Errors
+/// As [`consent`].
+pub(super) async fn sign_in(service: &Service, wanted: SignInFields) -> Result<SignedIn, Problem> {
+    let Consented { request, user, code } = consent(service, wanted, None, STATE.to_owned()).await?;
     let tokens = service.exchange_code(&request.application, code.expose(), STATE).await?;
     let SignInRequest { application, redirect_uri, .. } = request;
     Ok(SignedIn { application, redirect_uri, user, tokens })

@@ -8,6 +8,7 @@ mod expire;
 mod field;
 mod input;
 mod storm;
+mod webhooks;
 
 use std::pin::Pin;
 
@@ -50,6 +51,8 @@ const CHANNEL: Field = Field::text("channel", "the channel; default: that of the
 const VIEWER: Field = Field::text("viewer", "who watches; default: the last person");
 const USER: Field = Field::text("user", "the user; default: the first person");
 const CLIENT: Field = Field::text("client", "the application; default: the first one");
+const CLIENT_OF_CLAIMS: Field =
+    Field::text("client", "the application; default: the first that may use drops");
 const MESSAGE: Field = Field::text("message", "the text");
 const EMOJIS: Field =
     Field::object("emojis", "emojis in the text, as in {\"smile\":\"https://e.example/smile.png\"}");
@@ -129,6 +132,23 @@ pub(super) const KINDS: &[Kind] = &[
         run: |input| Box::pin(channels::restrict(input)),
     },
     Kind {
+        name: "chat-settings",
+        summary: "a channel changes the settings of its chat",
+        fields: &[
+            CHANNEL,
+            Field::number(
+                "slowMode",
+                "seconds between two messages of a viewer: 0 (off), 3, 5, 10, 30, 60, 120 or 300",
+            ),
+            Field::text("group", "who may speak: ALL, FOLLOWER, MANAGER or SUBSCRIBER"),
+            Field::number("followerMinutes", "minutes that a follower must have followed for"),
+            Field::flag("subscribersExempt", "true: subscribers need not follow"),
+            Field::flag("emojiMode", "true: emojis only"),
+            Field::text("condition", "NONE or REAL_NAME"),
+        ],
+        run: |input| Box::pin(channels::chat_settings(input)),
+    },
+    Kind {
         name: "live",
         summary: "a channel goes on air, or changes its live",
         fields: &[
@@ -165,8 +185,35 @@ pub(super) const KINDS: &[Kind] = &[
             Field::text("reward", "the id of the reward; default: the first that the viewer can claim"),
             Field::text("claim", "the id of the claim; default: a new one"),
             VIEWER,
+            Field::text("tamper", "its message has a wrong signature, timestamp or body"),
+            Field::flag("duplicate", "true: its message is sent twice"),
+            Field::text("late", "its message is sent this much later, as in 3s"),
+            Field::text("cut", "before: its message is not sent; after: the receiver's answer is lost"),
         ],
-        run: |input| Box::pin(channels::claim(input)),
+        run: |input| Box::pin(webhooks::claim(input)),
+    },
+    Kind {
+        name: "webhook",
+        summary: "the webhook of an application gets an address",
+        fields: &[CLIENT_OF_CLAIMS, Field::text("url", "the address of the receiver")],
+        run: |input| Box::pin(webhooks::webhook(input)),
+    },
+    Kind {
+        name: "dead-letter",
+        summary: "a viewer claims a reward, and its message fails until it is a dead letter; moves the clock",
+        fields: &[
+            Field::text("campaign", "as with claim"),
+            Field::text("reward", "as with claim"),
+            Field::text("claim", "as with claim"),
+            VIEWER,
+        ],
+        run: |input| Box::pin(webhooks::dead_letter(input)),
+    },
+    Kind {
+        name: "disable-webhook",
+        summary: "the messages to a webhook fail for five days, and it is disabled; moves the clock",
+        fields: &[CLIENT_OF_CLAIMS, VIEWER],
+        run: |input| Box::pin(webhooks::disable_webhook(input)),
     },
     Kind {
         name: "revoke-consent",
@@ -177,7 +224,10 @@ pub(super) const KINDS: &[Kind] = &[
     Kind {
         name: "remove-scope",
         summary: "an application loses a scope",
-        fields: &[CLIENT, Field::text("scope", "the name of the scope; default: its first one")],
+        fields: &[
+            CLIENT,
+            Field::text("scope", "the key or name of the scope, as in chat-read; default: its first one"),
+        ],
         run: |input| Box::pin(access::remove_scope(input)),
     },
     Kind {
@@ -214,6 +264,12 @@ pub(super) const KINDS: &[Kind] = &[
             WAIT_SESSION,
         ],
         run: |input| Box::pin(access::cut_connection(input)),
+    },
+    Kind {
+        name: "restart",
+        summary: "the service restarts: sessions end with server_shutdown, and no call is answered for a while",
+        fields: &[Field::span("for", "how long it is away, in real time, up to 10m; default: 2s")],
+        run: |input| Box::pin(access::restart(input)),
     },
     Kind {
         name: "exhaust-quota",

@@ -228,7 +228,7 @@ impl ApplicationItem {
         };
         let scopes = names.iter().enumerate().map(|(index, name)| {
             let rule = || WorldFileError::new(format!("{path}.scopes[{index}]"), unknown_scope(name));
-            Scope::from_name(name).ok_or_else(rule)
+            Scope::from_name_or_key(name).ok_or_else(rule)
         });
         scopes.collect()
     }

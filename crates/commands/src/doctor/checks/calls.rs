@@ -4,13 +4,17 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::doctor::exchange::{Exchange, TOKEN_PATH};
+use crate::doctor::exchange::{Exchange, SUBSCRIBE, TOKEN_PATH};
 use crate::doctor::finding::{CheckOutcome, CheckResult, Finding, Misdeed};
 use crate::doctor::rules;
 use crate::doctor::stage::Stage;
 
 /// Longer than an access token lives.
 const ACCESS_TOKEN_ENDS: &str = "25h";
+/// How long the calls are under way during which the access token expires.
+const UNDER_WAY: &str = "2s";
+/// A bot subscribes within this time after SYSTEM `connected`.
+const HAS_CALLED: Duration = Duration::from_secs(1);
 /// How long a bot is watched that should stop.
 const WATCHED: Duration = Duration::from_secs(10);
 /// Maximum number of refused calls of a bot that should stop.
@@ -65,6 +69,48 @@ pub async fn token_expiry(stage: &mut Stage) -> CheckResult {
         found.into_iter().flatten(),
         "it refreshed its tokens, and went on with the new ones",
     ))
+}
+
+/// The access token expires while the bot subscribes, so several calls are refused at the same time.
+pub async fn parallel_expiry(stage: &mut Stage) -> CheckResult {
+    stage.look().await?;
+    let (since, events) = (stage.now(), stage.events());
+    let rule = json!({
+        "match": { "clientId": stage.client_id, "path": format!("{SUBSCRIBE}*") },
+        "times": events.len(),
+        "do": { "delay": UNDER_WAY },
+    });
+    stage.fault(rule).await?;
+    let frames = stage.frames.len();
+    stage.close_sessions().await?;
+    let connected =
+        |stage: &mut Stage| stage.frames[frames..].iter().any(|frame| frame.event == "SYSTEM/connected");
+    if !stage.until(stage.patience * 2, connected).await? {
+        let saw = "the socket closed, and it did not connect again";
+        return Ok(CheckOutcome::failed(Misdeed::DidNotReconnect, saw));
+    }
+    // The calls are under way, and see the token expired when they go on.
+    stage.pause(HAS_CALLED).await;
+    let fields = json!({ "what": "access-token", "client": stage.client_id, "user": stage.channel_id });
+    stage.trigger("expire", fields).await?;
+    let back = |stage: &mut Stage| stage.is_back(since, &events) || stage.bot.ended().is_some();
+    stage.until(stage.patience * 2, back).await?;
+    stage.watch(Duration::from_secs(1)).await?;
+    let end = stage.ended();
+    let calls = &stage.exchanges[since..];
+    let refused = calls.iter().filter(|call| call.status == Some(401) && call.subscribes().is_some()).count();
+    if refused < 2 && end.is_none() {
+        return Ok(CheckOutcome::NotApplicable("it makes one call at a time".to_owned()));
+    }
+    let found = [
+        rules::refreshed(calls),
+        rules::reused_refresh_token(calls, 1),
+        rules::hammered(calls, REFUSED_MAX),
+        rules::did_not_resubscribe(&events, calls),
+        end,
+    ];
+    let did = format!("{refused} calls were refused at the same time, and it refreshed its tokens once");
+    Ok(CheckOutcome::of(found.into_iter().flatten(), did))
 }
 
 /// The answer with the new tokens is lost.

@@ -6,13 +6,15 @@ use http::Method;
 use serde_json::{Value, json};
 
 use crate::doctor::finding::{CheckOutcome, CheckResult, Finding, Misdeed};
-use crate::doctor::stage::{Stage, shown};
+use crate::doctor::stage::{Receiver, Stage, shown};
 use crate::failure::CommandFailure;
 
 /// A campaign of the seeded world, and a reward that can be claimed at once.
 const CLAIM: (&str, &str) = ("first-voyage", "sail");
 /// The viewer of the good message.
-const VIEWER: &str = "nuri";
+pub(super) const VIEWER: &str = "nuri";
+/// Another viewer.
+pub(super) const OTHER_VIEWER: &str = "mina";
 /// What is tampered with in the other messages, and their viewers.
 const TAMPERED: [(&str, &str, Misdeed, &str); 3] = [
     ("signature", "mina", Misdeed::AcceptedBadSignature, "with a wrong signature"),
@@ -32,16 +34,9 @@ pub async fn tampered(stage: &mut Stage) -> CheckResult {
         return Ok(CheckOutcome::NotApplicable("it has no webhook receiver".to_owned()));
     };
     claim(stage, VIEWER).await?;
-    match delivered(stage).await? {
-        Delivered::Yes => {}
-        Delivered::NotReached(why) => {
-            let saw = format!("its receiver at {} gave no answer: {why}{}", receiver.url, end_of_bot(stage));
-            return Ok(CheckOutcome::failed(Misdeed::NotListening, saw));
-        }
-        Delivered::Refused(status) => {
-            let saw = format!("{} answered a good message with {status}{}", receiver.url, end_of_bot(stage));
-            return Ok(CheckOutcome::failed(Misdeed::RefusedGoodMessage, saw));
-        }
+    let delivered = delivered(stage).await?;
+    if let Some(outcome) = not_delivered(stage, &receiver, delivered) {
+        return Ok(outcome);
     }
     let mut found = Vec::new();
     for (part, viewer, misdeed, what) in TAMPERED {
@@ -57,13 +52,32 @@ pub async fn tampered(stage: &mut Stage) -> CheckResult {
     Ok(CheckOutcome::of(found, "it accepted a good message, and refused three that were tampered with"))
 }
 
+/// The outcome of a good message that was not delivered.
+pub(super) fn not_delivered(
+    stage: &mut Stage,
+    receiver: &Receiver,
+    delivered: Delivered,
+) -> Option<CheckOutcome> {
+    match delivered {
+        Delivered::Yes => None,
+        Delivered::NotReached(why) => {
+            let saw = format!("its receiver at {} gave no answer: {why}{}", receiver.url, end_of_bot(stage));
+            Some(CheckOutcome::failed(Misdeed::NotListening, saw))
+        }
+        Delivered::Refused(status) => {
+            let saw = format!("{} answered a good message with {status}{}", receiver.url, end_of_bot(stage));
+            Some(CheckOutcome::failed(Misdeed::RefusedGoodMessage, saw))
+        }
+    }
+}
+
 /// The end of a bot that should listen, in words. Another program may have its port.
 fn end_of_bot(stage: &mut Stage) -> String {
     stage.bot.ended().map(|status| format!("; the bot has ended with {}", shown(status))).unwrap_or_default()
 }
 
 /// A viewer claims the reward, so that the receiver gets a message.
-async fn claim(stage: &Stage, viewer: &str) -> Result<(), CommandFailure> {
+pub(super) async fn claim(stage: &Stage, viewer: &str) -> Result<(), CommandFailure> {
     let (campaign, reward) = CLAIM;
     let fields = json!({ "campaign": campaign, "reward": reward, "viewer": viewer });
     stage.trigger("claim", fields).await.map(drop)
@@ -76,7 +90,7 @@ fn line(record: &Value, status: u64) -> String {
 }
 
 /// What became of the good message.
-enum Delivered {
+pub(super) enum Delivered {
     /// It was answered with a success.
     Yes,
     /// There was no answer, for this reason.
@@ -86,7 +100,7 @@ enum Delivered {
 }
 
 /// Waits until the message is delivered.
-async fn delivered(stage: &Stage) -> Result<Delivered, CommandFailure> {
+pub(super) async fn delivered(stage: &Stage) -> Result<Delivered, CommandFailure> {
     let list = format!("/platform/v1/applications/{}/webhook/deliveries", stage.client_id);
     let get = async |path: &str| stage.target.call(Method::GET, path, None, Duration::ZERO).await;
     for _ in 0..DELIVERED_MAX.as_millis() / LOOK_EVERY.as_millis() {

@@ -64,20 +64,25 @@ const KINDS: &[(&str, Group, &str, &str)] = &[
     ("chat", Group::Events, "채팅", "Chat"),
     ("donation", Group::Events, "후원", "Donation"),
     ("subscription", Group::Events, "구독", "Subscription"),
-    ("storm", Group::Events, "폭주", "Storm"),
+    ("storm", Group::Events, "대량 발생", "Storm"),
     ("follow", Group::Channel, "팔로우", "Follow"),
     ("unfollow", Group::Channel, "언팔로우", "Unfollow"),
     ("restrict", Group::Channel, "활동 제한", "Restrict"),
+    ("chat-settings", Group::Channel, "채팅 설정", "Chat settings"),
     ("live", Group::Channel, "방송 시작", "Go live"),
     ("live-end", Group::Channel, "방송 종료", "End live"),
     ("watch", Group::Channel, "시청", "Watch"),
     ("claim", Group::Channel, "보상 받기", "Claim"),
+    ("webhook", Group::Channel, "웹훅 주소", "Webhook"),
+    ("dead-letter", Group::Channel, "배달 실패", "Dead letter"),
+    ("disable-webhook", Group::Channel, "웹훅 중지", "Disable webhook"),
     ("revoke-consent", Group::Access, "동의 철회", "Withdraw consent"),
     ("remove-scope", Group::Access, "권한 제거", "Remove scope"),
     ("expire", Group::Access, "만료", "Expire"),
     ("exhaust-quota", Group::Access, "쿼터 소진", "Use up quota"),
     ("close-session", Group::Connection, "세션 종료", "Close session"),
     ("cut-connection", Group::Connection, "연결 끊기", "Cut connection"),
+    ("restart", Group::Connection, "재시작", "Restart"),
 ];
 
 /// (name, Korean, English)
@@ -122,6 +127,17 @@ const FIELDS: &[(&str, &str, &str)] = &[
     ("wait", "기다리는 시간", "Wait"),
     ("for", "지속 시간", "For"),
     ("token", "토큰, 코드 또는 URL", "Token, code or URL"),
+    ("slowMode", "느린 모드 (초)", "Slow mode (s)"),
+    ("group", "말할 수 있는 사람", "Who may speak"),
+    ("followerMinutes", "팔로우 기간 (분)", "Followed for (min)"),
+    ("subscribersExempt", "구독자 예외", "Subscribers exempt"),
+    ("emojiMode", "이모지만", "Emojis only"),
+    ("condition", "본인 확인", "Condition"),
+    ("url", "주소", "Address"),
+    ("tamper", "변조", "Tamper"),
+    ("duplicate", "두 번", "Twice"),
+    ("late", "늦게", "Late"),
+    ("cut", "끊기", "Cut"),
 ];
 
 /// Fields that few need. They are folded.
@@ -141,6 +157,13 @@ const FOLDED: &[&str] = &[
     "seed",
     "token",
     "wait",
+    "followerMinutes",
+    "subscribersExempt",
+    "condition",
+    "tamper",
+    "duplicate",
+    "late",
+    "cut",
 ];
 
 /// The field's value at first, if it is not empty.

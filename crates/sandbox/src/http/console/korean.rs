@@ -33,6 +33,20 @@ const TEXTS: &[(&str, &str)] = &[
     ("a viewer claims a reward", "시청자가 보상을 받습니다"),
     ("a user withdraws the consent to an application", "사용자가 앱에 준 동의를 철회합니다"),
     ("an application loses a scope", "앱이 권한 범위 하나를 잃습니다"),
+    ("a channel changes the settings of its chat", "채널이 채팅 설정을 바꿉니다"),
+    (
+        "the service restarts: sessions end with server_shutdown, and no call is answered for a while",
+        "서비스를 다시 시작합니다: 세션이 server_shutdown으로 끝나고, 한동안 요청에 답하지 않습니다",
+    ),
+    ("the webhook of an application gets an address", "앱의 웹훅에 주소를 정합니다"),
+    (
+        "a viewer claims a reward, and its message fails until it is a dead letter; moves the clock",
+        "시청자가 보상을 받고, 그 메시지의 배달이 끝내 실패합니다. 시계가 앞으로 갑니다",
+    ),
+    (
+        "the messages to a webhook fail for five days, and it is disabled; moves the clock",
+        "웹훅의 메시지가 닷새 동안 실패하고, 웹훅이 중지됩니다. 시계가 앞으로 갑니다",
+    ),
     (
         "codes, tokens or session URLs end now; the clock stays",
         "코드, 토큰, 세션 URL이 지금 만료됩니다. 시계는 그대로입니다",
@@ -91,7 +105,39 @@ const TEXTS: &[(&str, &str)] = &[
         "보상 ID. 기본값: 받을 수 있는 첫 보상",
     ),
     ("the id of the claim; default: a new one", "수령 ID. 기본값: 새 ID"),
-    ("the name of the scope; default: its first one", "권한 범위의 이름. 기본값: 첫 번째 범위"),
+    (
+        "the key or name of the scope, as in chat-read; default: its first one",
+        "권한 범위의 키나 이름. 예: chat-read. 기본값: 첫 번째 범위",
+    ),
+    (
+        "seconds between two messages of a viewer: 0 (off), 3, 5, 10, 30, 60, 120 or 300",
+        "시청자의 두 메시지 사이 초: 0(끔), 3, 5, 10, 30, 60, 120, 300",
+    ),
+    (
+        "who may speak: ALL, FOLLOWER, MANAGER or SUBSCRIBER",
+        "말할 수 있는 사람: ALL, FOLLOWER, MANAGER, SUBSCRIBER",
+    ),
+    ("minutes that a follower must have followed for", "팔로워가 팔로우한 지 지나야 하는 분"),
+    ("true: subscribers need not follow", "켜면 구독자는 팔로우하지 않아도 됩니다"),
+    ("true: emojis only", "켜면 이모지만 쓸 수 있습니다"),
+    ("NONE or REAL_NAME", "NONE 또는 REAL_NAME"),
+    (
+        "how long it is away, in real time, up to 10m; default: 2s",
+        "멈춰 있는 시간(실제 시간). 최대 10m, 기본값: 2s",
+    ),
+    ("the application; default: the first that may use drops", "앱. 기본값: 드롭스를 쓸 수 있는 첫 번째 앱"),
+    ("the address of the receiver", "수신 서버의 주소"),
+    ("as with claim", "보상 받기와 같습니다"),
+    (
+        "its message has a wrong signature, timestamp or body",
+        "메시지의 signature, timestamp, body 가운데 하나가 틀립니다",
+    ),
+    ("true: its message is sent twice", "켜면 메시지를 두 번 보냅니다"),
+    ("its message is sent this much later, as in 3s", "메시지를 이만큼 늦게 보냅니다. 예: 3s"),
+    (
+        "before: its message is not sent; after: the receiver's answer is lost",
+        "before: 메시지를 보내지 않습니다. after: 수신 서버의 답을 잃습니다",
+    ),
     (
         "code, access-token, refresh-token or session-url; default: access-token",
         "code, access-token, refresh-token, session-url 중 하나. 기본값: access-token",

@@ -47,9 +47,9 @@ Texts {
     nothing_due: "예정된 일이 없습니다.", "Nothing is due.";
     go_there: "여기로", "Go there";
 
-    trigger: "일으키기", "Trigger";
+    trigger: "발생시키기", "Trigger";
     trigger_about: "운영 환경과 같은 방식으로 일이 일어납니다. 비워 둔 칸은 기본값을 씁니다.", "It happens by the same operation as in production. An empty field has its default.";
-    trigger_button: "일으키기", "Trigger it";
+    trigger_button: "발생시키기", "Trigger it";
     group_events: "이벤트", "Events";
     group_channel: "채널", "Channel";
     group_access: "권한", "Access";

@@ -2,33 +2,50 @@
 
 use std::time::Duration;
 
+use http::HeaderValue;
 use jobs::webhooks::{AttemptFault, LATE_MAX};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::fault::{Effect, MessageEffect, Moment, RequestEffect};
+use crate::fault::{Effect, FaultAnswer, FaultBody, MessageEffect, Moment, RequestEffect};
 use crate::http::answer::Problem;
 use crate::http::close_reason::close_reason;
 use crate::time_text;
 
 /// Maximum length of a message, in characters.
 const MESSAGE_CHARS_MAX: usize = 512;
+/// Maximum length of an own body, in bytes.
+const BODY_BYTES_MAX: usize = 32 * 1024;
+/// Maximum length of a header of an answer, in bytes.
+const HEADER_BYTES_MAX: usize = 2_048;
+/// The statuses that have the header `Location`.
+const REDIRECTS: [u16; 5] = [301, 302, 303, 307, 308];
+/// The statuses whose answers have no body.
+const BODILESS: [u16; 3] = [204, 205, 304];
 /// Maximum delay of a request or of a message.
 const DELAY_MAX: Duration = Duration::from_secs(600);
 /// Maximum of `retryAfter`, in seconds.
 const RETRY_AFTER_S_MAX: u64 = 86_400;
 
-/// What happens: exactly one of the fields, besides `message` and `retryAfter`, which go with `status`, and
-/// `when`, which goes with `delay`.
+/// What happens: exactly one of the fields, besides `when`, which goes with `delay`, and `message`,
+/// `retryAfter`,
+/// `location`, `body` and `contentType`, which go with `status`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct NewEffect {
-    /// A request is answered with this status, and nothing takes effect.
+    /// A request is answered with this status, and nothing takes effect. A status below 300 needs a `body`.
     status: Option<u16>,
     /// The message of that answer.
     message: Option<String>,
     /// The header `Retry-After` of that answer, in seconds.
     retry_after: Option<u64>,
+    /// The header `Location` of that answer, with the statuses 301, 302, 303, 307 and 308, which need it.
+    location: Option<String>,
+    /// The body of that answer instead of the envelope, as in a proxy's page or in broken JSON.
+    body: Option<String>,
+    /// The media type of `body`. Default: `text/html` for a text that begins with `<`, else
+    /// `application/json`.
+    content_type: Option<String>,
     /// A request waits.
     delay: Option<String>,
     /// Whether it waits before its effect or after it.
@@ -120,27 +137,33 @@ impl NewEffect {
         NAMES.into_iter().zip(given).filter_map(|(name, is_given)| is_given.then_some(name)).collect()
     }
 
-    /// Checks that `message`, `retryAfter` and `when` stand beside what they belong to.
+    /// Checks that each companion stands beside what it belongs to.
     fn check_companions(&self) -> Result<(), Problem> {
-        if self.status.is_none() && (self.message.is_some() || self.retry_after.is_some()) {
-            let field = if self.message.is_some() { "do.message" } else { "do.retryAfter" };
-            return Err(Problem::invalid(field, "goes only with status"));
-        }
-        if self.delay.is_none() && self.when.is_some() {
-            return Err(Problem::invalid("do.when", "goes only with delay"));
+        let Self { status, message, retry_after, location, body, content_type, delay, when, .. } = self;
+        for (field, is_given, owner, has_owner) in [
+            ("do.message", message.is_some(), "status", status.is_some()),
+            ("do.retryAfter", retry_after.is_some(), "status", status.is_some()),
+            ("do.location", location.is_some(), "status", status.is_some()),
+            ("do.body", body.is_some(), "status", status.is_some()),
+            ("do.contentType", content_type.is_some(), "body", body.is_some()),
+            ("do.when", when.is_some(), "delay", delay.is_some()),
+        ] {
+            if is_given && !has_owner {
+                return Err(Problem::invalid(field, format!("goes only with {owner}")));
+            }
         }
         Ok(())
     }
 
     fn of_requests(self) -> Result<RequestEffect, Problem> {
-        let Self { status, message, retry_after, delay, when, cut, truncate, .. } = self;
-        if let Some(delay) = delay {
-            return Ok(RequestEffect::Delay(span("do.delay", &delay)?, when.unwrap_or(Moment::Before)));
+        if let Some(delay) = self.delay {
+            let when = self.when.unwrap_or(Moment::Before);
+            return Ok(RequestEffect::Delay(span("do.delay", &delay)?, when));
         }
-        if let Some(moment) = cut {
+        if let Some(moment) = self.cut {
             return Ok(RequestEffect::Cut(moment));
         }
-        match truncate {
+        match self.truncate {
             Some(Length::Bytes(bytes)) => return Ok(RequestEffect::Truncate(Some(bytes))),
             Some(Length::Half(true)) => return Ok(RequestEffect::Truncate(None)),
             Some(Length::Half(false)) => {
@@ -148,18 +171,48 @@ impl NewEffect {
             }
             None => {}
         }
-        let status = status.filter(|status| (400..=599).contains(status));
+        self.answer().map(RequestEffect::Answer)
+    }
+
+    /// The answer instead of the service's.
+    fn answer(self) -> Result<FaultAnswer, Problem> {
+        let Self { status, message, retry_after, location, body, content_type, .. } = self;
+        let status = status.filter(|status| (200..=599).contains(status));
         let status =
-            status.ok_or_else(|| Problem::invalid("do.status", "must be a number from 400 to 599"))?;
+            status.ok_or_else(|| Problem::invalid("do.status", "must be a number from 200 to 599"))?;
+        let wrong = |field: &str, rule: &str| Err(Problem::invalid(field, rule));
         if message.as_ref().is_some_and(|message| message.chars().count() > MESSAGE_CHARS_MAX) {
-            let rule = format!("must be at most {MESSAGE_CHARS_MAX} characters");
-            return Err(Problem::invalid("do.message", rule));
+            return wrong("do.message", &format!("must be at most {MESSAGE_CHARS_MAX} characters"));
         }
         if retry_after.is_some_and(|seconds| seconds > RETRY_AFTER_S_MAX) {
-            let rule = format!("must be seconds, at most {RETRY_AFTER_S_MAX}");
-            return Err(Problem::invalid("do.retryAfter", rule));
+            return wrong("do.retryAfter", &format!("must be seconds, at most {RETRY_AFTER_S_MAX}"));
         }
-        Ok(RequestEffect::Status { status, message, retry_after_s: retry_after })
+        if BODILESS.contains(&status) {
+            return wrong("do.status", "must be another one: its answers have no body");
+        }
+        let body = match (location, body, message) {
+            (Some(_), _, _) if !REDIRECTS.contains(&status) => {
+                return wrong("do.location", "goes only with the statuses 301, 302, 303, 307 and 308");
+            }
+            (Some(location), None, None) => FaultBody::Redirect(header_text("do.location", location)?),
+            (Some(_), _, _) => return wrong("do.location", "goes with neither body nor message"),
+            (None, ..) if REDIRECTS.contains(&status) => {
+                return wrong("do.location", "must be given with a redirect");
+            }
+            (None, Some(_), Some(_)) => return wrong("do.message", "does not go with body"),
+            (None, Some(text), None) if text.len() <= BODY_BYTES_MAX => {
+                let content_type = content_type.unwrap_or_else(|| usual_type(&text).to_owned());
+                FaultBody::Text { text, content_type: header_text("do.contentType", content_type)? }
+            }
+            (None, Some(_), None) => {
+                return wrong("do.body", &format!("must be at most {BODY_BYTES_MAX} bytes"));
+            }
+            (None, None, _) if status < 400 => {
+                return wrong("do.body", "must be given with a status below 400");
+            }
+            (None, None, message) => FaultBody::Refusal(message),
+        };
+        Ok(FaultAnswer { status, retry_after_s: retry_after, body })
     }
 
     fn of_attempts(self) -> Result<AttemptFault, Problem> {
@@ -223,6 +276,18 @@ const NAMES: [&str; 11] = [
     "close",
     "tamper",
 ];
+
+/// The media type of a body without one.
+fn usual_type(text: &str) -> &'static str {
+    if text.trim_start().starts_with('<') { "text/html; charset=utf-8" } else { "application/json" }
+}
+
+/// A text that a header can hold.
+fn header_text(field: &str, text: String) -> Result<String, Problem> {
+    let fits = !text.is_empty() && text.len() <= HEADER_BYTES_MAX && HeaderValue::from_str(&text).is_ok();
+    let rule = format!("must be 1 to {HEADER_BYTES_MAX} bytes that a header can hold");
+    if fits { Ok(text) } else { Err(Problem::invalid(field, rule)) }
+}
 
 fn span(field: &str, text: &str) -> Result<Duration, Problem> {
     let span = time_text::parse_span(text).filter(|span| *span <= DELAY_MAX);

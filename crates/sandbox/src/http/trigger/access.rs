@@ -18,6 +18,10 @@ use crate::http::close_reason::close_reason;
 
 /// Maximum time for which a quota is used up.
 const EXHAUSTED_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+/// How long the service is away at a restart.
+const AWAY: Duration = Duration::from_secs(2);
+/// Maximum of that time.
+const AWAY_MAX: Duration = Duration::from_secs(600);
 /// Maximum number of sessions that one call ends.
 const SESSIONS_MAX: i64 = 100;
 
@@ -32,13 +36,16 @@ pub(super) async fn revoke_consent(input: Input) -> Result<Outcome, Problem> {
 /// An application loses a scope, and so do its consents and tokens.
 pub(super) async fn remove_scope(input: Input) -> Result<Outcome, Problem> {
     let application = input.application("client").await?;
-    let names: Vec<&str> = application.scopes.iter().map(domain::Scope::name).collect();
-    let wanted = input.text("scope").or_else(|| names.first().map(ToString::to_string)).unwrap_or_default();
-    if !names.contains(&wanted.as_str()) {
-        let rule = format!("must be a scope of {}: {}", application.client_id, names.join(", "));
-        return Err(Problem::invalid("scope", rule));
-    }
-    let kept: Vec<Scope> = application.scopes.iter().filter(|scope| scope.name() != wanted).collect();
+    let wanted = match input.text("scope") {
+        Some(text) => Scope::from_name_or_key(&text),
+        None => application.scopes.iter().next(),
+    };
+    let wanted = wanted.filter(|scope| application.scopes.contains(*scope)).ok_or_else(|| {
+        let names = application.scopes.iter().map(|scope| format!("{} ({})", scope.key(), scope.name()));
+        let names = names.collect::<Vec<_>>().join(", ");
+        Problem::invalid("scope", format!("must be a scope of {}: {names}", application.client_id))
+    })?;
+    let kept: Vec<Scope> = application.scopes.iter().filter(|scope| *scope != wanted).collect();
     let details = input.service.application_details(&application.client_id).await?;
     let uris = details.redirect_uris.iter().map(|uri| RedirectUri::parse(uri));
     let record = ApplicationRecord {
@@ -56,7 +63,7 @@ pub(super) async fn remove_scope(input: Input) -> Result<Outcome, Problem> {
     let client_id = record.client_id.clone();
     input.service.put_application(record).await?;
     let kept: Vec<&str> = kept.iter().map(|scope| scope.name()).collect();
-    Ok(outcome(json!({ "clientId": client_id, "removed": wanted, "scopes": kept })))
+    Ok(outcome(json!({ "clientId": client_id, "removed": wanted.name(), "scopes": kept })))
 }
 
 /// How sessions end.
@@ -134,6 +141,32 @@ async fn sessions(input: &Input) -> Result<Vec<SessionKey>, Problem> {
     let filter = SessionFilter { client_id, channel_id, connected: Some(true) };
     let page = input.service.list_sessions(filter, SESSIONS_MAX, None).await?;
     Ok(page.sessions.into_iter().map(|session| session.session_key).collect())
+}
+
+/// The service restarts, as clients see it: every session ends, and no call is answered for a while.
+pub(super) async fn restart(input: Input) -> Result<Outcome, Problem> {
+    let away = input.span("for").unwrap_or(AWAY);
+    if away > AWAY_MAX {
+        return Err(Problem::invalid("for", format!("must be at most {}s", AWAY_MAX.as_secs())));
+    }
+    input.sandbox.faults().go_away(input.sandbox.monotonic() + away);
+    let mut closed = 0;
+    loop {
+        let filter = SessionFilter { connected: Some(true), ..SessionFilter::default() };
+        let page = input.service.list_sessions(filter, SESSIONS_MAX, None).await?;
+        let mut ended = 0;
+        for session in page.sessions {
+            let key = session.session_key;
+            ended += u64::from(input.gateway.end_session(&key, CloseReason::ServerShutdown).await);
+        }
+        closed += ended;
+        if ended == 0 {
+            break;
+        }
+    }
+    input.service.clock().sleep(away).await;
+    let away_ms = u64::try_from(away.as_millis()).unwrap_or(u64::MAX);
+    Ok(outcome(json!({ "closedSessions": closed, "awayMs": away_ms })))
 }
 
 /// The quota of a user's calls through an application is used up for a while. The next call is refused.

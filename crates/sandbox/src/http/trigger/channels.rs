@@ -1,8 +1,9 @@
 //! What happens to channels: followers, restrictions, lives, watched minutes and claims.
 
 use domain::chat::chat_channel_id;
+use domain::chat_settings::{ChatSettingsChange, Condition, Group};
 use domain::live::CategoryChoice;
-use domain::{CampaignId, ChannelId, ClaimId, RewardId};
+use domain::{CampaignId, ChannelId, ClaimId, Invalid, RewardId};
 use serde_json::{Value, json};
 use service::drops::RewardRequest;
 use service::lives::LiveReport;
@@ -48,6 +49,37 @@ pub(super) async fn restrict(input: Input) -> Result<Outcome, Problem> {
         input.service.restrict(&channel, target).await?;
     }
     Ok(outcome(happened))
+}
+
+/// A channel changes the settings of its chat.
+pub(super) async fn chat_settings(input: Input) -> Result<Outcome, Problem> {
+    let channel = input.streamer("channel").await?;
+    let names = [
+        ("chatAvailableCondition", "condition"),
+        ("chatAvailableGroup", "group"),
+        ("minFollowerMinute", "followerMinutes"),
+        ("chatSlowModeSec", "slowMode"),
+    ];
+    let wrong = |error: Invalid| spelled(error.into(), &names);
+    let change = ChatSettingsChange {
+        condition: input.text("condition").map(|name| Condition::parse(&name)).transpose().map_err(wrong)?,
+        group: input.text("group").map(|name| Group::parse(&name)).transpose().map_err(wrong)?,
+        min_follower_minute: input.integer("followerMinutes"),
+        allow_subscriber_in_follower_mode: input.given_flag("subscribersExempt"),
+        slow_mode_sec: input.integer("slowMode"),
+        emoji_mode: input.given_flag("emojiMode"),
+    };
+    input.service.change_chat_settings(&channel, change).await.map_err(|error| spelled(error, &names))?;
+    let settings = input.service.chat_settings(&channel).await?;
+    Ok(outcome(json!({
+        "channelId": channel,
+        "condition": settings.condition.name(),
+        "group": settings.group.name(),
+        "followerMinutes": settings.min_follower_minute,
+        "subscribersExempt": settings.allow_subscriber_in_follower_mode,
+        "slowMode": settings.slow_mode_sec,
+        "emojiMode": settings.emoji_mode,
+    })))
 }
 
 /// A channel goes on air, or changes its live.
@@ -104,9 +136,9 @@ pub(super) async fn watch(input: Input) -> Result<Outcome, Problem> {
 }
 
 /// A viewer claims a reward.
-pub(super) async fn claim(input: Input) -> Result<Outcome, Problem> {
+pub(super) async fn claim(input: &Input) -> Result<Outcome, Problem> {
     let viewer = input.viewer("viewer", &input.streamer("channel").await?).await?;
-    let (campaign_id, reward_id) = reward(&input, &viewer).await?;
+    let (campaign_id, reward_id) = reward(input, &viewer).await?;
     let claim_id = input.text("claim").map(|id| ClaimId::parse("claim", &id)).transpose();
     let claim_id = claim_id.map_err(|error| spelled(error.into(), &[]))?;
     let request = RewardRequest { campaign_id, reward_id, channel_id: viewer, claim_id };

@@ -51,7 +51,12 @@ impl Input {
 
     /// `true` or `false`; `false` if it is left out.
     pub(super) fn flag(&self, field: &str) -> bool {
-        self.fields.get(field).and_then(Value::as_bool).unwrap_or(false)
+        self.given_flag(field).unwrap_or_default()
+    }
+
+    /// `true` or `false`.
+    pub(super) fn given_flag(&self, field: &str) -> Option<bool> {
+        self.fields.get(field).and_then(Value::as_bool)
     }
 
     /// A duration.

@@ -85,6 +85,11 @@ async fn a_bad_bot_fails_the_checks_of_its_misdeed() {
         ("no-reconnect", "connection-lost", "did-not-reconnect"),
         ("subscribe-early", "late-connected", "subscribed-early"),
         ("subscribe-twice", "doubled-system", "subscribed-twice"),
+        ("refresh-each", "parallel-expiry", "reused-refresh-token"),
+        ("no-reconnect", "subway", "did-not-reconnect"),
+        ("answer-twice", "doubled-event", "handled-twice"),
+        ("answer-twice", "doubled-claim", "handled-twice"),
+        ("refuse-good", "doubled-claim", "refused-good-message"),
         ("not-listening", "webhook", "not-listening"),
         ("refuse-good", "webhook", "refused-good-message"),
         ("accept-bad-signature", "webhook", "accepted-bad-signature accepted-bad-signature"),
@@ -121,12 +126,31 @@ async fn a_bot_that_ended_because_another_program_has_its_port_is_named() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_bot_with_built_in_addresses_is_checked_under_its_hosts() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let tls_folder = folder.path().display().to_string();
+    // The address is in the program. Of the environment it has its tokens only.
+    let bot = r#"
+        printf 'header = "Authorization: Bearer %s"\n' "$STAGEDOOR_ACCESS_TOKEN" |
+          curl --no-progress-meter --fail --config - https://api.example/open/v1/users/me && sleep 60"#;
+    let command = ["doctor", "--host", "api.example,auth.example", "--only", "clean-run", "--json"];
+    let mut command = stagedoor(&[&command[..], &["--", "sh", "-c", bot]].concat());
+    let output = command.env("STAGEDOOR_TLS_FOLDER", tls_folder).output();
+    let output = timeout(DOCTOR_MAX, output).await.expect("it ends").expect("it starts");
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    let report: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(report["checks"][0]["verdict"], "passed", "{report}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_wrong_use_is_refused() {
     for (arguments, part) in [
         (vec!["doctor"], "COMMAND"),
         (vec!["doctor", "--only", "all", "--", "true"], "the checks are clean-run"),
         (vec!["doctor", "--jobs", "0", "--", "true"], "--jobs"),
         (vec!["doctor", "--only", "clean-run", "--", "/no/such/bot"], "cannot be started"),
+        (vec!["doctor", "--road", "proxy", "--", "true"], "--host"),
+        (vec!["doctor", "--host", "api.example", "--road", "hosts-file", "--", "true"], "--jobs 1"),
     ] {
         let ran = crate::cli::process::run(stagedoor(&arguments)).await;
         assert_eq!(ran.status.code(), Some(2), "{}", ran.stderr);

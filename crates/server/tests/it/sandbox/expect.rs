@@ -44,6 +44,36 @@ async fn an_expectation_waits_for_records_and_names_the_nearest_misses() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn at_most_so_many_records_are_expected_for_all_of_the_time() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let sandbox = Sandbox::start(folder.path(), &[]).await;
+    let (_, tokens) = sandbox.user(0, "demo");
+    let chats = |bounds: Value| {
+        let mut body =
+            json!({ "kind": "request", "where": { "path": "/open/v1/chats/send" }, "within": "50ms" });
+        body.as_object_mut().expect("an object").extend(bounds.as_object().expect("an object").clone());
+        body
+    };
+    let none = expect(&sandbox, chats(json!({ "atMost": 0 }))).await.content();
+    assert_eq!(none["data"], json!([]));
+    for message in ["one", "two"] {
+        sandbox.api.send_chat(&tokens.access, message).await.content();
+    }
+    for (bounds, status) in [
+        (json!({ "atMost": 1 }), 400),
+        (json!({ "atMost": 2 }), 200),
+        (json!({ "atMost": 2, "times": 2 }), 200),
+        (json!({ "atMost": 4, "times": 3 }), 400),
+    ] {
+        let answer = expect(&sandbox, chats(bounds.clone())).await;
+        assert_eq!(answer.status, status, "{bounds}: {}", answer.text());
+    }
+    // Too many are known at once, not after the time.
+    let many = expect(&sandbox, chats(json!({ "atMost": 1, "within": "10m" }))).await;
+    assert!(many.text().contains("at most 1"), "{}", many.text());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_wrong_expectation_is_refused_by_its_field() {
     let folder = tempfile::tempdir().expect("a folder");
     let sandbox = Sandbox::start(folder.path(), &[]).await;
@@ -53,6 +83,7 @@ async fn a_wrong_expectation_is_refused_by_its_field() {
         (json!({ "where": [] }), "where"),
         (json!({ "within": "1 second" }), "within"),
         (json!({ "times": 0 }), "times"),
+        (json!({ "times": 2, "atMost": 1, "kind": "event" }), "atMost"),
         (json!({ "until": "5s" }), "until"),
     ] {
         let answer = expect(&sandbox, body.clone()).await;

@@ -37,7 +37,7 @@ async fn an_access_token_ends_now_and_open_sockets_live_on() {
     assert_eq!(expire(&sandbox, given.clone()).await.content()["expired"], 1);
     sandbox.api.refresh(&demo, refresh).await.assert_refused(401, "INVALID_TOKEN");
     let none = expire(&sandbox, given).await;
-    assert_eq!(none.status, 400, "{}", none.text());
+    assert_eq!(none.status, 409, "{}", none.text());
     // Without fields the access tokens of the first person end.
     let access = refreshed["accessToken"].as_str().expect("a token");
     assert_eq!(expire(&sandbox, json!({})).await.content()["what"], "access-token");
@@ -66,18 +66,18 @@ async fn a_code_and_a_session_url_end_now() {
     expire(&sandbox, json!({ "what": "session-url", "user": "haneul" })).await.content();
     assert!(Socket::connect(url).await.is_err());
 
-    for (body, field) in [
-        (json!({ "what": "consent", "user": "haneul" }), "what"),
+    for (body, field, status) in [
+        (json!({ "what": "consent", "user": "haneul" }), "what", 400),
         // The first person has no code.
-        (json!({ "what": "code" }), "what"),
-        (json!({ "what": "code", "token": "unknown" }), "token"),
-        (json!({ "what": "code", "user": "nobody" }), "user"),
-        (json!({ "what": "code", "client": "none" }), "client"),
-        (json!({ "what": "code", "tokn": "x" }), "tokn"),
+        (json!({ "what": "code" }), "what", 409),
+        (json!({ "what": "code", "token": "unknown" }), "token", 409),
+        (json!({ "what": "code", "user": "nobody" }), "user", 400),
+        (json!({ "what": "code", "client": "none" }), "client", 400),
+        (json!({ "what": "code", "tokn": "x" }), "tokn", 400),
     ] {
         let answer = expire(&sandbox, body.clone()).await;
         let message = answer.json()["message"].as_str().expect("a message").to_owned();
-        assert_eq!(answer.status, 400, "{body}: {message}");
+        assert_eq!(answer.status, status, "{body}: {message}");
         assert!(message.starts_with(&format!("{field}: ")), "{body}: {message}");
     }
 }

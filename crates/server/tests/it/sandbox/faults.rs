@@ -57,6 +57,64 @@ async fn a_status_is_answered_in_the_envelope_to_the_meant_requests() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_answer_may_have_a_body_of_its_own_or_be_a_redirect() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let sandbox = Sandbox::start(folder.path(), &[]).await;
+    let (_, tokens) = sandbox.user(0, "demo");
+    for (effect, status, header, body) in [
+        (
+            json!({ "status": 502, "body": "<html>502</html>" }),
+            502,
+            ("content-type", "text/html; charset=utf-8"),
+            "<html>502</html>",
+        ),
+        (
+            json!({ "status": 200, "body": "{\"code\":" }),
+            200,
+            ("content-type", "application/json"),
+            "{\"code\":",
+        ),
+        (
+            json!({ "status": 503, "body": "later", "contentType": "text/plain" }),
+            503,
+            ("content-type", "text/plain"),
+            "later",
+        ),
+        (
+            json!({ "status": 307, "location": "https://other.example/" }),
+            307,
+            ("location", "https://other.example/"),
+            "",
+        ),
+    ] {
+        add(&sandbox, json!({ "match": { "path": "/open/v1/users/me" }, "times": 1, "do": effect }))
+            .await
+            .content();
+        let mut connection = Connection::open(sandbox.api.address()).await;
+        connection.begin(&Request::get("/open/v1/users/me").bearer(&tokens.access)).await;
+        let answer = connection.read_response(false).await.expect("an answer");
+        assert_eq!((answer.status, answer.header(header.0), answer.text()), (status, Some(header.1), body));
+    }
+    for (effect, field) in [
+        (json!({ "status": 199, "body": "" }), "do.status"),
+        (json!({ "status": 204, "body": "" }), "do.status"),
+        (json!({ "status": 200 }), "do.body"),
+        (json!({ "status": 302 }), "do.location"),
+        (json!({ "status": 404, "location": "/" }), "do.location"),
+        (json!({ "status": 302, "location": "/", "body": "" }), "do.location"),
+        (json!({ "status": 302, "location": "a\nb" }), "do.location"),
+        (json!({ "status": 500, "body": "x", "message": "y" }), "do.message"),
+        (json!({ "status": 500, "contentType": "text/plain" }), "do.contentType"),
+        (json!({ "delay": "1s", "body": "x" }), "do.body"),
+        (json!({ "status": 500, "body": "x".repeat(32 * 1024 + 1) }), "do.body"),
+    ] {
+        let refused = add(&sandbox, json!({ "do": effect })).await;
+        assert_eq!(refused.status, 400, "{field}");
+        assert!(refused.text().contains(&format!("{field}: ")), "{field}: {}", refused.text());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_cut_request_has_no_answer_but_its_effects_stay() {
     let folder = tempfile::tempdir().expect("a folder");
     let sandbox = Sandbox::start(folder.path(), &[]).await;
@@ -143,7 +201,7 @@ async fn a_wrong_rule_is_refused_by_its_field_and_changes_nothing() {
         (json!({ "profile": "slow", "match": { "event": "CHAT" } }), "match.event"),
         (json!({ "do": {} }), "do"),
         (json!({ "do": { "status": 500, "cut": "after" } }), "do"),
-        (json!({ "do": { "status": 200 } }), "do.status"),
+        (json!({ "do": { "status": 100 } }), "do.status"),
         (json!({ "do": { "cut": "after", "retryAfter": 1 } }), "do.retryAfter"),
         (json!({ "do": { "delay": "soon" } }), "do.delay"),
         (json!({ "do": { "cut": "now" } }), "do.cut"),

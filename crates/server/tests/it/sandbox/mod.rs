@@ -19,6 +19,7 @@ mod networks;
 mod recording;
 mod scenario;
 mod seed;
+mod situations;
 mod socket_faults;
 mod socket_triggers;
 mod storm;

@@ -100,7 +100,7 @@ async fn a_wrong_file_is_refused_before_anything_happens() {
         ("  - trigger: { kind: chats }\n", ":4:22: kind: "),
         ("  - trigger: { kind: donation, anonymous: 5 }\n", "anonymous: must be true or false"),
         ("  - clock: { advance: 1 month }\n", ":4:23: advance: "),
-        ("  - fault: { do: { status: 200 } }\n", "do.status: "),
+        ("  - fault: { do: { status: 100 } }\n", "do.status: "),
         ("  - call: { request: GET /open/v1/users/me, as: nobody }\n", "as: "),
         ("  - call: { request: \"GET /${where}\" }\n", "${where}"),
         ("  - expect: { kind: requests }\n", ":4:21: kind: "),

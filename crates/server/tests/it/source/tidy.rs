@@ -15,8 +15,10 @@ const LINES_MAX: usize = 640;
 const EXPOSE: &[&str] = &[
     "domain/src/totp.rs",
     "sandbox/src/http/catch/token_call.rs",
+    "sandbox/src/http/codes.rs",
     "sandbox/src/http/environment.rs",
     "sandbox/src/http/tokens.rs",
+    "sandbox/src/http/trigger/webhooks.rs",
     "sandbox/src/http/try_it.rs",
     "sandbox/src/overview.rs",
     "sandbox/src/world_file/export.rs",
