@@ -78,7 +78,7 @@ async function theLanguageIsRemembered({ browser }) {
   await page.waitForSelector('html[lang=ko]');
   await page.goto(`${BASE}/`);
   assert.equal(await page.getAttribute('html', 'lang'), 'ko');
-  await page.getByRole('heading', { name: '일으키기' }).waitFor();
+  await page.getByRole('heading', { name: '발생시키기' }).waitFor();
   assert.deepEqual(wrong, []);
   await context.close();
 }

@@ -296,7 +296,7 @@ const EN: AccountTexts = AccountTexts {
     password_lead: "This signs you out of other browsers. Connected apps stay connected.",
     password: "Current password",
     new_password: "New password",
-    two_factor: "Second step",
+    two_factor: "Two-factor authentication",
     two_factor_on: "On",
     two_factor_off: "Off",
     two_factor_set: "Set up",

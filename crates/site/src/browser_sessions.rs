@@ -128,7 +128,7 @@ fn texts(lang: Lang) -> &'static BrowserSessionTexts {
 
 const KO: BrowserSessionTexts = BrowserSessionTexts {
     title: "로그인한 브라우저",
-    lead: "내 계정으로 로그인한 브라우저입니다. 모르는 브라우저가 있으면 로그아웃하고 비밀번호를 바꿔 주세요. 로그인은 12시간 뒤에 저절로 끝납니다.",
+    lead: "내 계정으로 로그인한 브라우저입니다. 모르는 브라우저가 있으면 로그아웃하고 비밀번호를 바꿔 주세요. 로그인은 12시간 뒤에 자동으로 끝납니다.",
     browser: "브라우저",
     unknown: "알 수 없는 브라우저",
     this: "이 브라우저",

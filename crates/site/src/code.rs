@@ -105,7 +105,7 @@ const KO: CodeTexts = CodeTexts {
 };
 
 const EN: CodeTexts = CodeTexts {
-    title: "Second step",
+    title: "Two-factor authentication",
     lead: "Enter the code that your authenticator app shows now.",
     code: "Code",
     hint: "Without your device, enter a recovery code. Each works once.",

@@ -89,7 +89,7 @@ async fn ask(
     fields: &FormFields,
     upstreams: Option<&Upstreams>,
 ) -> Result<Option<Response>, Failure> {
-    let (service, browser) = (visitor.web().service(), visitor.browser_token());
+    let (service, browser) = (visitor.service(), visitor.browser_token());
     if service.is_confirmed(channel, browser).await? {
         return Ok(None);
     }

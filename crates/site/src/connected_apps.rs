@@ -210,7 +210,7 @@ const EN: AppTexts = AppTexts {
     withdraw_question: "Remove this app’s access?",
     withdraw_about: "At once the app can no longer access your account, and it receives no more events. What it has \
                      stored is not deleted.",
-    keep: "Keep it",
+    keep: "Cancel",
 };
 
 #[cfg(test)]

@@ -286,7 +286,7 @@ fn texts(lang: Lang) -> &'static ProviderTexts {
 
 const KO: ProviderTexts = ProviderTexts {
     leave: "로그인 화면으로 이동",
-    leave_about: "아래 계정의 로그인 화면으로 이동합니다. 이동하지 않으면 단추를 눌러 주세요.",
+    leave_about: "아래 계정의 로그인 화면으로 이동합니다. 이동하지 않으면 버튼를 눌러 주세요.",
     go_on: "계속",
     new_account: "새 계정 만들기",
     new_account_about: "이 계정으로 처음 로그인했습니다. 다른 사람에게 보일 채널 이름을 정해 주세요.",
@@ -301,7 +301,7 @@ const EN: ProviderTexts = ProviderTexts {
     leave: "On to the sign-in",
     leave_about: "You go on to the sign-in of this account. If nothing happens, press the button.",
     go_on: "Go on",
-    new_account: "Make an account",
+    new_account: "Create an account",
     new_account_about: "This is your first sign-in with this account. Choose the name of your channel, which others see.",
     channel_name: "Channel name",
     channel_name_hint: "You can change it later.",

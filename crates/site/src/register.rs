@@ -148,7 +148,7 @@ const KO: RegisterTexts = RegisterTexts {
 };
 
 const EN: RegisterTexts = RegisterTexts {
-    title: "Make an account",
+    title: "Create an account",
     lead: "An account comes with a channel.",
     closed: "Registration is closed on this server. Ask the operator for an account.",
     login: "Username",

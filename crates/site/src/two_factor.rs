@@ -234,7 +234,7 @@ const KO: TwoFactorTexts = TwoFactorTexts {
 };
 
 const EN: TwoFactorTexts = TwoFactorTexts {
-    title: "Second step",
+    title: "Two-factor authentication",
     lead: "A stolen password is not enough to sign in: a code of your authenticator app is needed too.",
     off_lead: "It is off. You need an authenticator app on your phone.",
     begin: "Set it up",

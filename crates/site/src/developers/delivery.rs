@@ -22,7 +22,7 @@ use crate::webhook_words::{delivery_state, message_kind, outcome};
 struct AttemptRow {
     number: i64,
     /// With its milliseconds.
-    began: String,
+    began: Moment,
     duration_ms: i64,
     outcome: String,
     is_success: bool,
@@ -66,7 +66,7 @@ impl AttemptRow {
     fn new(attempt: &AttemptRecord, shown: Option<i64>, visitor: &Visitor) -> Self {
         Self {
             number: attempt.number,
-            began: attempt.began_at.rfc3339(),
+            began: Moment::of(attempt.began_at, visitor.now(), visitor.lang()),
             duration_ms: attempt.duration_ms,
             outcome: outcome(attempt, visitor.lang()),
             is_success: attempt.status.is_some_and(|status| (200..300).contains(&status)),

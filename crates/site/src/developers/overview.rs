@@ -107,7 +107,7 @@ const EN: AppOverviewTexts = AppOverviewTexts {
     client_id_note: "It is no secret.",
     created: "Registered",
     last_used: "Last used",
-    deletes: "Deleted unless it is used",
+    deletes: "Deletion for inactivity",
     role: "Your role",
     profile: "Form of answers",
     profile_default: "The server’s",

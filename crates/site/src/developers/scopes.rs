@@ -364,6 +364,6 @@ const EN: ScopeTexts = ScopeTexts {
     drops_message: "How do you plan to use drops?",
     drops_hint: "Name the game, its release and the rewards.",
     apply: "Apply for drops",
-    remove_drops: "Give drops up",
+    remove_drops: "Stop using drops",
     remove_drops_question: "The app loses drops at once. To have them again you have to apply again.",
 };

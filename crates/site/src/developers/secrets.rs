@@ -290,7 +290,7 @@ const EN: SecretTexts = SecretTexts {
     revoke: "Revoke it now",
     revoke_about: "It stops working at once, and the sessions that it opened end. This cannot be undone.",
     last: "It is the only secret of this app. Without another one the app gets no tokens.",
-    back: "Keep it",
+    back: "Cancel",
     none: "There is no secret. The app gets no tokens until you make one.",
     leaked: "End tokens and secrets",
     leaked_about: "A secret or tokens leaked?",

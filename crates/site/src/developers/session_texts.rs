@@ -130,5 +130,5 @@ const EN: SessionTexts = SessionTexts {
     open: "Open",
     end: "End the session",
     end_about: "The socket closes at once, and the app gets the close reason evicted. It may open a new session.",
-    keep: "Keep it",
+    keep: "Cancel",
 };

@@ -47,7 +47,7 @@ impl AppState {
             Lang::En => format!("Deleted in {left} days"),
         };
         let deleted = Moment::of(life.last_used_at.plus_ms(UNUSED_APPLICATION_MS), now, lang);
-        let about = lang.pick("쓰지 않으면 삭제되는 날", "Deleted unless it is used, on");
+        let about = lang.pick("쓰지 않으면 삭제되는 날", "Will be deleted for inactivity on");
         Self { kind: "warn", text, about: Some((about, deleted)) }
     }
 }

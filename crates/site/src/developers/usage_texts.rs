@@ -125,7 +125,7 @@ const KO: UsageTexts = UsageTexts {
 const EN: UsageTexts = UsageTexts {
     title: "Usage",
     last_used: "Last used",
-    deletes: "Deleted unless it is used",
+    deletes: "Deletion for inactivity",
     deletes_about: "Each call that uses a scope begins the 90 days again.",
     requests: "Requests",
     requests_about: "Calls by scope and UTC day. The last seconds may be missing.",
@@ -148,8 +148,8 @@ const EN: UsageTexts = UsageTexts {
     whose: "Of",
     itself: "The app",
     used: "Used",
-    full: "Full again",
-    is_full: "It is full",
+    full: "Resets",
+    is_full: "All available",
     in_seconds: "s from now",
     refused_requests: "Requests refused lately",
     refused_about: "The last 50 that this node remembers. They are gone when the node restarts. A request whose token \

@@ -122,7 +122,7 @@ impl Detail {
             shell,
             frame,
             detail: self,
-            changes: lang.pick("할 수 있는 일", "What you can do"),
+            changes: lang.pick("할 수 있는 일", "Actions"),
             type_this: lang.pick("확인을 위해 다음을 그대로 입력하세요", "To confirm, type"),
         };
         if is_wrong { visitor.form_again(&page) } else { visitor.page(&page) }

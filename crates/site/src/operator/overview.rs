@@ -266,7 +266,7 @@ const KO: OverviewTexts = OverviewTexts {
 
 const EN: OverviewTexts = OverviewTexts {
     lead: "The state of the nodes, and what waits. Numbers are counted up to 1,000.",
-    counts: "What waits",
+    counts: "Pending",
     nodes: "Nodes",
     node: "Node",
     roles: "Roles",

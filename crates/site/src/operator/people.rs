@@ -240,7 +240,7 @@ fn acts(channel: &ChannelDetails, lang: Lang) -> Vec<Act> {
     if channel.login.is_some() && channel.barred_at.is_none() {
         acts.push(Act::new(
             "reset-password",
-            lang.pick("비밀번호 재설정 링크 발급", "Issue a link to a new password"),
+            lang.pick("비밀번호 재설정 링크 발급", "Reset password"),
             lang.pick(
                 "링크를 한 번 표시합니다. 사용할 때까지 지금 비밀번호가 유효합니다.",
                 "The link is shown once. The present password stays until the link is used.",

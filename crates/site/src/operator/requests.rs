@@ -59,7 +59,7 @@ fn states(here: ReviewState, lang: Lang) -> Vec<StateLink> {
 
 const fn state_name(state: ReviewState, lang: Lang) -> &'static str {
     match state {
-        ReviewState::Pending => lang.pick("결정 전", "To be decided"),
+        ReviewState::Pending => lang.pick("결정 전", "Pending"),
         ReviewState::Approved => lang.pick("승인함", "Approved"),
         ReviewState::Refused => lang.pick("거절함", "Refused"),
         ReviewState::Withdrawn => lang.pick("취소됨", "Withdrawn"),

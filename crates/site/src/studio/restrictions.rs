@@ -223,7 +223,7 @@ fn texts(lang: Lang) -> &'static RestrictionTexts {
 const KO: RestrictionTexts = RestrictionTexts {
     lead: "제한한 사용자는 이 채널에서 채팅할 수 없습니다. 매니저는 제한할 수 없습니다.",
     add: "제한하기",
-    target_hint: "채팅에서는 메시지 옆의 단추로 바로 제한할 수 있습니다.",
+    target_hint: "채팅에서는 메시지 옆의 버튼으로 바로 제한할 수 있습니다.",
     duration: "기간",
     until_lifted: "해제할 때까지",
     minute: "1분. 최근 1분의 메시지도 숨깁니다.",

@@ -114,5 +114,5 @@ const EN: StreamKeyTexts = StreamKeyTexts {
     replace: "Replace the key",
     question: "Make a new stream key?",
     about: "The present key is invalid at once. Your broadcasting program needs the new one.",
-    keep: "Keep it",
+    keep: "Cancel",
 };

@@ -223,7 +223,7 @@ impl Flash {
                 lang.pick("새 스트림 키를 만들었습니다.", "There is a new stream key.")
             }
             Self::Requested => {
-                lang.pick("신청했습니다. 운영자가 심사합니다.", "The operator has your request.")
+                lang.pick("신청했습니다. 운영자가 심사합니다.", "Request sent. The operator will review it.")
             }
             Self::RequestWithdrawn => lang.pick("신청을 취소했습니다.", "The request is withdrawn."),
             Self::SecretRevoked => lang.pick("시크릿을 폐기했습니다.", "The secret is revoked."),

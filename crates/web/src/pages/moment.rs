@@ -30,6 +30,11 @@ impl Moment {
         Self { exact, full, short }
     }
 
+    /// The date and the time in UTC with seconds, for moments that are compared with each other.
+    pub fn exact_full(&self) -> String {
+        self.exact.trim_end_matches('Z').replacen('T', " ", 1) + " UTC"
+    }
+
     /// A moment of the past that is known to the hour.
     pub fn to_the_hour(at: Timestamp, now: Timestamp, lang: Lang) -> Self {
         let mut moment = Self::of(at, now, lang);
@@ -43,6 +48,7 @@ impl Moment {
 /// The distance in words; `None` when it is too long for words.
 fn distance(ms: i64, lang: Lang) -> Option<String> {
     let (count, (ko, en)) = match ms.saturating_abs() {
+        0..MINUTE_MS if ms > 0 => return Some(lang.pick("1분 이내", "in less than a minute").to_owned()),
         0..MINUTE_MS => return Some(lang.pick("방금", "just now").to_owned()),
         away @ MINUTE_MS..HOUR_MS => (away / MINUTE_MS, ("분", "minute")),
         away @ HOUR_MS..DAY_MS => (away / HOUR_MS, ("시간", "hour")),
@@ -67,6 +73,7 @@ mod tests {
         for (ms, ko, en) in [
             (0, Some("방금"), Some("just now")),
             (-59_999, Some("방금"), Some("just now")),
+            (1, Some("1분 이내"), Some("in less than a minute")),
             (-MINUTE_MS, Some("1분 전"), Some("1 minute ago")),
             (-HOUR_MS + 1, Some("59분 전"), Some("59 minutes ago")),
             (-HOUR_MS, Some("1시간 전"), Some("1 hour ago")),

@@ -116,7 +116,7 @@ pub const EN: Texts = Texts {
     password: "Password",
     sign_in_button: "Sign in",
     forgotten: "I forgot my password",
-    register: "Make an account",
+    register: "Create an account",
     or: "or",
     sign_in_with: SplitSentence { before: "Continue with ", after: "" },
     people: "Sign in with a sandbox account",

@@ -129,7 +129,24 @@ for (const field of document.querySelectorAll('[data-suggest]')) {
   });
 }
 
-// Brings the first wrong field into view.
+// Shows times in the reader's zone. A press on a distance shows the time, also where nothing hovers.
+const zoned = (style) => new Intl.DateTimeFormat(document.documentElement.lang, { dateStyle: 'medium', timeStyle: style });
+const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+const localize = (time) => {
+  const at = new Date(time.dateTime);
+  if (Number.isNaN(at.valueOf())) return;
+  const text = `${zoned(time.dataset.exact === undefined ? 'short' : 'medium').format(at)} (${zone})`;
+  if (time.title) time.title = text;
+  else time.textContent = text;
+};
+for (const time of document.querySelectorAll('time')) localize(time);
+document.addEventListener('click', ({ target }) => {
+  const time = target.closest?.('time[title]');
+  if (time && !time.closest('a, button, summary')) [time.textContent, time.title] = [time.title, time.textContent];
+});
+
+// Brings the chosen tab, and the first wrong field, into view.
+document.querySelector('.sections [aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' });
 document.querySelector('[aria-invalid=true]')?.focus();
 
 document.documentElement.classList.add('live');
