@@ -65,6 +65,10 @@ pub fn filled(guide: &Guide, base_url: &str, lang: Lang) -> String {
         }
         text.push('\n');
     }
+    // A search knows no base URL.
+    if base_url.is_empty() {
+        text = text.replace(&format!("`{BASE}`"), lang.pick("기본 주소", "the base URL"));
+    }
     fill(&text.replace(BASE, base_url), lang)
 }
 

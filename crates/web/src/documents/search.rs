@@ -122,7 +122,7 @@ mod tests {
                 assert!(search(nothing, lang).is_empty(), "{nothing}: {:?}", search(nothing, lang));
             }
             // The last four as they are typed.
-            for known in ["zzzz token", "refre", "webho", "pagin", "/open/v1/chats/se"] {
+            for known in ["zzzz token", "refre", "webho", "sessio", "/open/v1/chats/se"] {
                 assert!(!search(known, lang).is_empty(), "{known}");
             }
             assert!(search(&"토큰을 signature 갱신 ".repeat(50), lang).len() <= RESULTS_MAX);

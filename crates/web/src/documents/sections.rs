@@ -14,7 +14,7 @@ pub struct GuideSection {
     pub title: String,
     /// What a person reads, without marks and programs.
     pub text: String,
-    /// The programs.
+    /// The programs, and the headings of tables: words to be found by, but no sentences.
     pub programs: String,
     /// Further words by which it is found.
     pub also: String,
@@ -45,19 +45,17 @@ pub fn sections(markdown: &str) -> Vec<GuideSection> {
             Event::End(TagEnd::CodeBlock) => in_program = false,
             Event::Start(Tag::TableHead) => in_head = true,
             Event::End(TagEnd::TableHead) => in_head = false,
-            // The headings of a table are no sentence: they are only words to be found by.
-            Event::End(TagEnd::TableCell) if in_head => section.also.push(' '),
+            Event::End(TagEnd::TableCell) if in_head => section.programs.push(' '),
             Event::End(TagEnd::TableCell) => section.text.push_str(" · "),
             Event::End(TagEnd::TableRow) => {
                 section.text.truncate(section.text.trim_end_matches(" · ").len());
                 section.text.push_str(". ");
             }
             Event::Text(text) | Event::Code(text) => {
-                let place = match (in_heading, in_program, in_head) {
-                    (true, ..) => &mut section.title,
-                    (_, true, _) => &mut section.programs,
-                    (.., true) => &mut section.also,
-                    _ => &mut section.text,
+                let place = match in_heading {
+                    true => &mut section.title,
+                    false if in_program || in_head => &mut section.programs,
+                    false => &mut section.text,
                 };
                 place.push_str(&text);
             }
@@ -83,7 +81,7 @@ mod tests {
         let sections = sections(text);
         let [begin, one] = &sections[..] else { panic!("{sections:?}") };
         assert_eq!((begin.id.as_str(), begin.text.trim()), ("", "Begin x."));
-        assert_eq!((one.id.as_str(), one.title.as_str(), one.also.trim()), ("one", "One two", "three a b"));
-        assert_eq!((one.text.trim(), one.programs.trim()), ("four five c · d.", "six"));
+        assert_eq!((one.id.as_str(), one.title.as_str(), one.also.trim()), ("one", "One two", "three"));
+        assert_eq!((one.text.trim(), one.programs.trim()), ("four five c · d.", "six\na b"));
     }
 }

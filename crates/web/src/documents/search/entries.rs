@@ -204,7 +204,7 @@ fn of_events(lang: Lang) -> Vec<Entry> {
             (
                 ALSO,
                 format!(
-                    "{} {} {}",
+                    "{} {} {} field 필드",
                     korean.summary,
                     english.summary,
                     both(|lang| texts(lang).payload.to_owned())
