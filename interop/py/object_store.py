@@ -346,7 +346,9 @@ def archive(suite, store, folder):
         with Archived(store, data, folder / "log") as service:
             until(service.has_new_base, "a base")
             service.put_channels("early", 50)
-            time.sleep(10)
+            written = time.monotonic()
+            lag = lambda: service.metric("stagedoor_archive_lag_seconds")
+            until(lambda: lag() < time.monotonic() - written, "the archive has every channel")
         shutil.rmtree(data)
         restored = run(store, "restore", ARCHIVE, "--at", "latest", "--data", folder / "latest")
         assert restored["segments"] > 0 and channels(folder / "latest", "early") == 50, restored
