@@ -8,6 +8,9 @@ use store::{StoreError, Target};
 
 use crate::BackupError;
 
+/// The sentence about damaged data.
+const PAGES: &str = "pages";
+
 /// A sentence about a store, and what contradicts it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
@@ -31,7 +34,7 @@ pub async fn inspect(target: &Target, now: Timestamp) -> Result<Vec<Finding>, Ba
     let snapshot = Snapshot::open(target).await.map_err(BackupError::of("the store"))?;
     let findings = [
         found(
-            "pages",
+            PAGES,
             "Every page of the store can be read, and every index fits its table.",
             "Restore the newest backup, or the archive, into another folder, and start the service there: stagedoor \
              restore BACKUP --data FOLDER. Then check the disk",
@@ -55,10 +58,13 @@ fn found(
     mend: &str,
     contradictions: Result<(Vec<String>, bool), StoreError>,
 ) -> Result<Finding, BackupError> {
-    let (contradictions, are_more) = match contradictions {
+    let ((contradictions, are_more), mend) = match contradictions {
         Err(error @ StoreError::Unavailable(_)) => return Err(BackupError::of("the store")(error)),
-        Err(error) => (vec![format!("it cannot be checked: {error}")], false),
-        Ok(found) => found,
+        Err(error) => {
+            let mend = if name == PAGES { mend } else { "Mend the pages first, and examine the store again" };
+            ((vec![format!("it cannot be checked: {error}")], false), mend)
+        }
+        Ok(found) => (found, mend),
     };
     Ok(Finding { name, sentence, mend: mend.to_owned(), contradictions, are_more })
 }

@@ -31,7 +31,9 @@ impl KeepRules {
         let mut newest_first: Vec<usize> = (0..taken_at.len()).collect();
         newest_first.sort_by_key(|index| std::cmp::Reverse((taken_at[*index], *index)));
         let mut kept: Vec<usize> = newest_first.first().copied().into_iter().collect();
-        let rules: [(Option<NonZeroU32>, fn(usize, Timestamp) -> i64); 3] = [
+        /// The period of a backup, by its place among the newest and its time.
+        type Period = fn(usize, Timestamp) -> i64;
+        let rules: [(Option<NonZeroU32>, Period); 3] = [
             (self.last, |place, _| place as i64),
             (self.daily, |_, at| day(at)),
             (self.weekly, |_, at| week(at)),

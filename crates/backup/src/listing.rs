@@ -129,7 +129,7 @@ impl Listing {
     /// one of those whose manifests name no store.
     pub(crate) fn surplus(&self, own: &StoreId, rules: &KeepRules) -> Vec<&ListedBackup> {
         let is_nameless = |backup: &&ListedBackup| backup.manifest.store_id.is_none();
-        let nameless = self.backups.iter().filter(is_nameless).next_back();
+        let nameless = self.backups.iter().rfind(is_nameless);
         let is_own = |backup: &&ListedBackup| backup.manifest.store_id.as_ref().is_none_or(|id| id == own);
         let of_store: Vec<_> = self.backups.iter().filter(is_own).collect();
         let taken_at: Vec<Timestamp> = of_store

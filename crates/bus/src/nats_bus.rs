@@ -58,7 +58,7 @@ pub enum NoBus {
     )]
     NoRights {
         /// Its address.
-        address: Address,
+        address: Box<Address>,
         /// The prefix of the subjects.
         prefix: Prefix,
         /// The server's words.
@@ -118,8 +118,8 @@ async fn first_connection(
                 return Ok(connection);
             }
             Err(ConnectionError::Refused(reason)) => {
-                let (address, prefix) =
-                    (shared.options.access.address.clone(), shared.options.prefix.clone());
+                let address = Box::new(shared.options.access.address.clone());
+                let prefix = shared.options.prefix.clone();
                 return Err(NoBus::NoRights { address, prefix, reason });
             }
             Err(error) => *reason = Some(error.to_string()),

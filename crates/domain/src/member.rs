@@ -84,7 +84,7 @@ mod tests {
             owner: owner.map(id),
             scopes: ScopeSet::EMPTY,
             profile: None,
-            quota: true,
+            quota: crate::quota::QuotaShare::FULL,
             presentation: Presentation::default(),
         };
         let (viewer, admin) = (Some(MemberRole::Viewer), Some(MemberRole::Admin));

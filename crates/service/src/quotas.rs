@@ -168,9 +168,8 @@ impl Quotas {
         span: Duration,
         now: Duration,
     ) -> Option<Duration> {
-        self.with(counted, caller, now, |bucket, now| {
-            let left = bucket.map(|full_at| quota.exhaust(full_at, micros(span), now));
-            Duration::from_micros(left.unwrap_or_default())
+        self.with(counted, caller, |bucket| {
+            Duration::from_micros(quota.exhaust(bucket, micros(span), micros(now)))
         })
     }
 

@@ -201,7 +201,7 @@ mod tests {
         for (body, name) in [
             (format!("a=1&about={large}&b=2"), "about"),
             (format!("a={}&b={}", "x".repeat(BODY_BYTES_MAX - 9), "y".repeat(99)), "a"),
-            (large.clone(), ""),
+            (format!("{large}x"), ""),
             (format!("%&a={large}"), ""),
         ] {
             let fields = read("application/x-www-form-urlencoded", body).await;

@@ -101,7 +101,7 @@ fn check_format(name: &str, format: u32, version: &str) -> Result<(), BackupErro
         return Ok(());
     }
     Err(BackupError::Refused(format!(
-        "{name} has format {format}, and this program knows {FORMAT}: use the program of version {version} or newer"
+        "{name} has format {format}, and this program knows {FORMAT}: it needs the program of version {version} or newer"
     )))
 }
 

@@ -56,7 +56,7 @@ async fn delete_before(keeping: &Keeping) -> Result<(), BackupError> {
 }
 
 /// What of an archive is no longer needed to reach the times since a time: bases by generation and name,
-/// segments by generation, and incomplete bases. The newest base that is whole stays, with what belongs to it.
+/// segments by generation, and incomplete bases. The newest base that is whole stays, with what it needs.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Surplus {
     /// Bases, by generation and name.

@@ -71,7 +71,7 @@ impl OpenPlace {
     }
 
     /// Checks that a folder is there, and gives its device; `None` for an object store, whose requests fail
-    /// by themselves. A folder is made only if it `may_be_made`: one whose disk is not mounted is missing, too.
+    /// by themselves. A folder is made only if it `may_be_made`: one whose disk is away is missing, too.
     pub fn device(&self, may_be_made: bool) -> Result<Option<u64>, BackupError> {
         let Self::Folder(root) = self else { return Ok(None) };
         if may_be_made {

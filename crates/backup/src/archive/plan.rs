@@ -114,7 +114,8 @@ pub(super) fn plan(generations: &[Generation], at: Option<Timestamp>) -> Result<
     };
     let later = whole().map(|(_, (_, base))| base.completed()).filter(|completed| *completed > limit);
     let again = later.min();
-    let missing = best.hole.as_ref().and_then(|hole| hole.missing);
+    let is_reached = at.is_some_and(|at| best.until >= at);
+    let missing = best.hole.as_ref().and_then(|hole| hole.missing).filter(|_| !is_reached);
     // The generation ended at an unknown time after its last segment.
     let is_over = match at {
         Some(at) => best.until < at && is_over(generations, &best, at),

@@ -266,12 +266,14 @@ impl Service {
             let chosen = secrets.iter().find(|secret| secret.secret_id == secret_id);
             let chosen = chosen.ok_or(Refusal::NotFound(Resource::WebhookSecret))?;
             let signing = secrets.iter().find(|secret| secret.state == SecretState::Signing);
-            if let (Some(signing), true) = (signing, chosen.state != SecretState::Signing) {
-                // The chosen secret must be the younger one, also when both start to sign within one
-                // millisecond.
-                let before = signing.signs_from.min(now.plus_ms(-1));
-                let kept = now.plus_ms(WEBHOOK_SECRET_OVERLAP_MS);
-                work.time_webhook_secret(&signing.secret_id, before, Some(kept)).await?;
+            if chosen.state != SecretState::Signing {
+                if let Some(signing) = signing {
+                    // The chosen secret must be the younger one, also when both start to sign within one
+                    // millisecond.
+                    let before = signing.signs_from.min(now.plus_ms(-1));
+                    let kept = now.plus_ms(WEBHOOK_SECRET_OVERLAP_MS);
+                    work.time_webhook_secret(&signing.secret_id, before, Some(kept)).await?;
+                }
                 work.time_webhook_secret(&chosen.secret_id, now, None).await?;
                 let about = json!({ "secretId": secret_id });
                 work.audit_with(AuditAction::WebhookSecretActivate, &client_id, about).await?;

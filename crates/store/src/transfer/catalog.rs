@@ -192,7 +192,8 @@ mod tests {
             texts.map(|text| text.matches(words).count()).sum()
         };
         let (created, dropped) = (count("CREATE TABLE "), count("DROP TABLE "));
-        assert_eq!(catalog.tables().len(), created - dropped);
+        // The time of the last backup stays where it is.
+        assert_eq!(catalog.tables().len(), created - dropped - 1);
     }
 
     #[test]

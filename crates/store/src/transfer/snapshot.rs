@@ -103,10 +103,16 @@ impl Snapshot {
     /// # Errors
     /// The store is not reached.
     pub async fn damage(&self) -> Result<(Vec<String>, bool), StoreError> {
-        let Source::Postgres(connected) = &self.source else {
-            let mut problems = self.texts(structure::SQLITE_PAGES).await?;
-            problems.retain(|problem| problem != "ok");
-            return Ok(first_names(problems));
+        let connected = match &self.source {
+            Source::Postgres(connected) => connected,
+            Source::Sqlite(connection) => {
+                let connection = connection.clone();
+                let check = move || {
+                    let connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
+                    sqlite_source::problems(&connection, structure::SQLITE_PAGES)
+                };
+                return Ok(first_names(blocking(check).await?));
+            }
         };
         let mut damaged = Vec::new();
         for table in self.catalog.tables() {

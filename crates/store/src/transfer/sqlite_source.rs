@@ -76,6 +76,24 @@ pub(super) fn texts(connection: &Connection, sql: &str) -> Result<Vec<String>, S
     read().map_err(|error| running(error, ""))
 }
 
+/// The problems that the check `sql` of the file names. A check that cannot go on is one of them.
+pub(super) fn problems(connection: &Connection, sql: &str) -> Result<Vec<String>, StoreError> {
+    let mut statement = connection.prepare(sql).map_err(|error| running(error, ""))?;
+    let mut rows = statement.query([]).map_err(|error| running(error, ""))?;
+    let mut problems = Vec::new();
+    loop {
+        match rows.next().and_then(|row| row.map(|row| row.get::<_, String>(0)).transpose()) {
+            Ok(Some(problem)) if problem == "ok" => {}
+            Ok(Some(problem)) => problems.push(problem),
+            Ok(None) => return Ok(problems),
+            Err(error) => {
+                problems.push(running(error, "").to_string());
+                return Ok(problems);
+            }
+        }
+    }
+}
+
 /// Sends the rows of a table in chunks, and stops when the receiver is gone.
 pub(super) fn send_rows(
     connection: &Connection,

@@ -363,7 +363,7 @@ async fn who_takes_a_login_later_gets_neither_its_invitations_nor_its_offers() {
         let (id, b, c, until) = (games(), channel("b"), channel("c"), domain::MessageId::bound_at(at(9)));
         tx.put_person(&b, "login-b", "hash").await?;
         for login in ["login-b", "nobody-yet"] {
-            tx.put_invitation(&id, login, MemberRole::Admin, at(5)).await?;
+            tx.put_invitation(&id, login, MemberRole::Admin, &channel("a"), at(5)).await?;
         }
         for (app, login) in [("app", "login-b"), ("other", "nobody-yet")] {
             tx.put_application_offer(&client(app), login, at(5)).await?;

@@ -26,6 +26,7 @@ mod lists;
 mod lives;
 mod locks;
 mod lost_events;
+mod measures;
 mod nouns;
 mod operator_keys;
 mod operator_lists;

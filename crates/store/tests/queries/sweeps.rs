@@ -42,7 +42,12 @@ async fn insert(tx: &mut Tx, sweep: Sweep, n: i64, ms: i64) -> Result<(), StoreE
             tx.delete_tokens(client_id, channel_id, Some(family)).await
         }
         Sweep::SessionUrls => tx.insert_session_url(hash, &of_client("app"), None, expires_at).await,
-        Sweep::BrowserSessions => tx.insert_browser_session(hash, channel_id, expires_at).await,
+        Sweep::BrowserSessions => {
+            // A person has a limited number of them.
+            let channel = channel(&format!("signed-in-{n}"));
+            tx.put_channel(&crate::record(channel.as_str()), at(1)).await?;
+            tx.insert_browser_session(hash, &channel, expires_at).await
+        }
         Sweep::PasswordResets => {
             person(tx).await?;
             tx.insert_password_reset(hash, channel_id, None, expires_at).await

@@ -134,10 +134,11 @@ async fn an_interrupted_copy_goes_on_and_no_node_starts_before_it_is_complete() 
             reached.notify_one();
         }
     };
+    let target = url(&database);
     tokio::select! {
         biased;
         () = half.notified() => {}
-        done = copy_to_postgres(&snapshot, &url(&database), "two", replace, &mut stop) => panic!("not stopped: {done:?}"),
+        done = copy_to_postgres(&snapshot, &target, "two", replace, &mut stop) => panic!("not stopped: {done:?}"),
     }
     assert_eq!(begun, Some(5_000), "from the first chunk");
     let mut stop = |_: Progress<'_>| {};

@@ -49,7 +49,8 @@ pub async fn submit(State(web): State<Web>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let mut visit = Visit { web: &web, request: PageRequest::of(&parts, &web) };
     let answer = match FormFields::read(&parts.headers, body).await {
-        Ok(form) if form.too_large().is_some() => Err(PageProblem::FormTooLarge.into()),
+        // The forms of the sign-in hold nothing that is long.
+        Ok(form) if form.too_large().is_some() => Err(PageProblem::FormUnreadable.into()),
         Ok(form) => {
             let form = form.into_pairs();
             visit.request.choose_lang(form.optional("lang").ok().flatten());

@@ -62,7 +62,7 @@ async fn an_application_is_returned_as_it_was_put_without_its_secrets() {
             json!({
                 "clientId": "full", "name": "이름", "redirectUris": ["https://a.example/", "https://b.example/"],
                 "scopes": ["유저 정보 조회", "드롭스"], "organizationId": "games", "ownerChannelId": null, "profile": "observed",
-                "quota": false, "homepageUrl": null, "termsUrl": null, "privacyUrl": null, "hasLogo": false,
+                "quota": false, "quotaPercent": null, "homepageUrl": null, "termsUrl": null, "privacyUrl": null, "hasLogo": false,
                 "createdDate": made, "lastUsedDate": made, "deletedDate": null, "disabledDate": null, "disabledBy": [],
                 "notices": [],
             })

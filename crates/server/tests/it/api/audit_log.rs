@@ -29,8 +29,7 @@ const REPORTED: [(&str, &str); 12] = [
 ];
 
 /// The actions of the operator pages and of the developer center alone.
-const OF_PAGES: [AuditAction; 11] = [
-    AuditAction::ApplicationQuota,
+const OF_PAGES: [AuditAction; 10] = [
     AuditAction::OrganizationVerify,
     AuditAction::MemberInvite,
     AuditAction::MemberUninvite,

@@ -109,7 +109,8 @@ async fn the_time_of_a_backup_is_recorded_for_the_service() {
     drop(sandbox);
 
     let fresh = store::testing::migrated_postgres(None).await;
-    let mut backup = stagedoor(&["backup", "--json", "--to", text(&backups)]);
+    let others = folder.path().join("backups-of-the-other-store");
+    let mut backup = stagedoor(&["backup", "--json", "--to", text(&others)]);
     backup.env("STAGEDOOR_DATABASE_URL", database_url(&fresh));
     let taken = json(backup).await;
     let store = fresh.open(store::Options::default()).await;
