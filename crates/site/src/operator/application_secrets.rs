@@ -2,7 +2,7 @@
 
 use domain::operator_key::OperatorRole;
 use domain::refusal::Resource;
-use domain::{ApplicationSecretId, ClientId, Refusal};
+use domain::{ApplicationSecretId, ClientId};
 use service::application_secrets::StoredSecret;
 use service::leaked_credentials::Affected;
 use web::pages::{Flash, Lang};
@@ -132,5 +132,5 @@ async fn find(visitor: &Visitor, id: &str, secret: &str) -> Result<(ClientId, St
     let secret_id = ApplicationSecretId::parse("secretId", secret).map_err(|_| no_secret())?;
     let secrets = visitor.web().service().secrets(&client_id).await?;
     let secret = secrets.into_iter().find(|secret| secret.secret_id == secret_id);
-    Ok((client_id, secret.ok_or_else(|| Refusal::from(no_secret()))?))
+    Ok((client_id, secret.ok_or_else(no_secret)?))
 }

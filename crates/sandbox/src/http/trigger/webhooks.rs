@@ -22,7 +22,8 @@ const DEAD: &str = "webhook.dead";
 const DISABLED: &str = "webhook.disabled";
 /// The fields of a claim that say what happens to its message.
 const MESSAGE_FIELDS: [&str; 4] = ["tamper", "duplicate", "late", "cut"];
-/// How often a message is looked for whose attempt is under way, in real time, and the pause between two looks.
+/// How often a message is looked for whose attempt is under way, and the pause between two looks, in real
+/// time.
 const LOOKS_MAX: u32 = 40;
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Maximum number of applications that are searched for one with drops.
@@ -106,8 +107,8 @@ async fn fail_until_disabled(input: &Input, client_id: &ClientId) -> Result<(), 
     Err(Problem::unmet("client", "the webhook was not disabled after five days of failure"))
 }
 
-/// Moves the clock from attempt to attempt until one of them has one of these consequences. The first attempt may be
-/// under way.
+/// Moves the clock from attempt to attempt until one of them has one of these consequences. The first attempt
+/// may be under way.
 async fn until(input: &Input, words: &[&'static str]) -> Result<&'static str, Problem> {
     for _ in 0..LOOKS_MAX {
         match until_consequence(&input.sandbox, words).await {

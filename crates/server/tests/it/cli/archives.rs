@@ -229,7 +229,7 @@ async fn a_folder_that_is_away_is_seen_and_goes_on_when_it_is_back() {
     std::fs::rename(service.archive(), &away).expect("moved away");
     let part = async || {
         let health: Value =
-            serde_json::from_str(&api.send(Request::get("/health")).await.text()).expect("JSON");
+            serde_json::from_str(api.send(Request::get("/health")).await.text()).expect("JSON");
         let parts = health["content"]["parts"].as_array().expect("parts").clone();
         parts.into_iter().find(|part| part["name"] == "archive").expect("the part")
     };

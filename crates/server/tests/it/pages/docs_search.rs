@@ -11,7 +11,7 @@ const FIRST: usize = 3;
 
 /// The addresses of the results, the best first.
 async fn search(world: &World, asked: &str, language: &str) -> Vec<String> {
-    let request = Request::get(&format!("/docs?q={}", testkit::encode(asked)));
+    let request = Request::get(format!("/docs?q={}", testkit::encode(asked)));
     let answer = world.send(request.header("Accept-Language", language)).await;
     assert_eq!(answer.status, 200, "{asked}");
     let (_, list) = answer.text().split_once("<ul class=\"found\">").unwrap_or_default();

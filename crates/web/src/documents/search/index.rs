@@ -84,7 +84,7 @@ impl Index {
         let score = |(entry, (score, part)): (usize, (f32, f32))| {
             let entry_of = &self.entries[entry];
             let covered = PART_WORTH + (1.0 - PART_WORTH) * (part / whole).min(1.0);
-            let is_it = entry_of.names.iter().any(|name| *name == asked);
+            let is_it = entry_of.names.contains(&asked);
             (entry, score * covered * entry_of.worth + if is_it { NAMED } else { 0.0 })
         };
         let mut found: Vec<(usize, f32)> =
