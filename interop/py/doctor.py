@@ -28,7 +28,7 @@ FAST = ["--fast-pings", "--jobs", "8"]
 AT_ONCE = ["--fast-pings", "--jobs", "16"]
 
 RECONNECTING = {
-    "socket-closed", "connection-lost", "silent-socket", "late-connected", "doubled-system", "restart", "subway",
+    "socket-closed", "connection-lost", "silent-socket", "late-connected", "doubled-system", "restart",
     "parallel-expiry",
 }  # fmt: skip
 # A bot may stay away there. If it comes back, it has to do it well.

@@ -135,12 +135,6 @@ pub const CHECKS: &[Check] = &[
         run: |stage| Box::pin(doubles::event(stage)),
     },
     Check {
-        name: "subway",
-        about: "the network of a phone in a subway, for 40 seconds",
-        needs: Needs::Session,
-        run: |stage| Box::pin(sockets::subway(stage)),
-    },
-    Check {
         name: "storm",
         about: "100 events a second for five seconds",
         needs: Needs::Session,

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use http::Method;
 use serde_json::{Value, json};
 
 use crate::doctor::exchange::Exchange;
@@ -44,12 +43,6 @@ const AWAY: Duration = Duration::from_secs(2);
 const PINGS_END: Duration = Duration::from_secs(95);
 /// The same for fast pings.
 const FAST_PINGS_END: Duration = Duration::from_secs(10);
-/// How long the network is that of a subway. Its first break comes within 20 seconds.
-const SUBWAY: Duration = Duration::from_secs(40);
-/// The pause between two looks whether a bot is back.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// The seed of its breaks.
-const SUBWAY_SEED: u64 = 7;
 /// How late SYSTEM `connected` is.
 const LATE: &str = "3s";
 /// How long a bot is watched that is back.
@@ -136,42 +129,6 @@ pub async fn restart(stage: &mut Stage) -> CheckResult {
     let found =
         comes_back(stage, since, &events, stage.patience * 2, "the service was started again").await?;
     Ok(CheckOutcome::of(found, CAME_BACK))
-}
-
-/// The network is that of a phone in a subway: it falls silent and breaks, again and again.
-pub async fn subway(stage: &mut Stage) -> CheckResult {
-    let (since, events) = begin(stage).await?;
-    let rule = json!({ "profile": "subway", "match": { "clientId": stage.client_id }, "seed": SUBWAY_SEED });
-    let rule = stage.fault(rule).await?["id"].take();
-    stage.watch(SUBWAY).await?;
-    let path = format!("/sandbox/v1/faults/{}", rule.as_str().unwrap_or_default());
-    stage.target.call(Method::DELETE, &path, None, Duration::ZERO).await?;
-    // The network works again, so a message arrives as soon as the bot is back.
-    let since_end = stage.now();
-    let mut found = Vec::new();
-    if !hears_again(stage).await? {
-        let why = "the network had broken again and again, and works now";
-        found.extend(rules::reconnected(&events, &stage.exchanges[since_end..], why));
-    }
-    let calls = &stage.exchanges[since..];
-    found.extend(rules::reused_session_url(calls));
-    found.extend(rules::did_not_back_off(calls));
-    found.extend(stage.ended());
-    Ok(CheckOutcome::of(found, "it came back after each break, with pauses"))
-}
-
-/// Whether a chat message reaches a session of the bot in time.
-async fn hears_again(stage: &mut Stage) -> Result<bool, CommandFailure> {
-    let looks = (stage.patience * 2).as_secs() / LOOK_EVERY.as_secs();
-    for _ in 0..looks {
-        let fields = json!({ "channel": stage.channel_id, "message": "after the subway" });
-        let reached = stage.trigger("chat", fields).await?["delivered"].as_u64().unwrap_or_default() > 0;
-        if reached || stage.bot.ended().is_some() {
-            return Ok(reached);
-        }
-        stage.watch(LOOK_EVERY).await?;
-    }
-    Ok(false)
 }
 
 /// SYSTEM `connected` is late.
