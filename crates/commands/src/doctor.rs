@@ -215,6 +215,7 @@ async fn all(options: &DoctorOptions) -> Result<Vec<CheckReport>, CommandFailure
         hosts: host.clone(),
         tls: *tls || !host.is_empty(),
         road: RoadChoice { road, offline: *offline },
+        receiving: Arc::new(Semaphore::new(1)),
         starting: Arc::new(Semaphore::new(STARTING_MAX)),
         patience: Duration::from_secs(*timeout),
     };

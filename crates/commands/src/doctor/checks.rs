@@ -174,7 +174,8 @@ pub async fn make(
         return Ok((CheckOutcome::NotApplicable(why), Vec::new()));
     }
     let fast_pings = options.fast_pings && check.needs == Needs::Pings;
-    // The semaphore is never closed.
+    // The semaphores are never closed.
+    let _receiving = if is_receiver { Some(options.receiving.acquire().await) } else { None };
     let starting = options.starting.acquire().await;
     let mut stage = Stage::set(options, Equipment { receiver: is_receiver, fast_pings }).await?;
     let unfit = unfit(check, &mut stage).await?;

@@ -50,6 +50,8 @@ pub struct BotOptions {
     pub tls: bool,
     /// How the bot reaches the fixed hosts.
     pub road: RoadChoice,
+    /// The place of a bot that receives. All of them have one address.
+    pub receiving: Arc<Semaphore>,
     /// The places of bots that start. More at once would be slow, and a slow bot looks like a silent one.
     pub starting: Arc<Semaphore>,
 }
