@@ -124,6 +124,8 @@ class Bot:
 
     def refresh_once(self):
         """New tokens. A lost answer is repeated once: a token that was used is only refused then."""
+        if not self.refresh_token:
+            raise SignInNeeded
         body = {"grantType": "refresh_token", "clientId": setting("CLIENT_ID"), "clientSecret": setting("CLIENT_SECRET")}
         turns = 20 if self.does("reuse-refresh") else 2
         for turn in range(turns):
@@ -145,6 +147,7 @@ class Bot:
             if not self.does("reuse-refresh"):
                 break
             time.sleep(1)
+        self.refresh_token = None
         raise SignInNeeded
 
     def call(self, method, path, body=None):
