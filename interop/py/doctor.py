@@ -64,9 +64,13 @@ BAD = {
 }
 
 # The verdicts of published clients, on the profile `observed`.
-COMMON = {"clean-run": "passed", "storm": "passed", "webhook": "notApplicable"}
+COMMON = {
+    "clean-run": "passed", "storm": "passed", "webhook": "notApplicable", "doubled-claim": "notApplicable",
+    "doubled-event": "handled-twice",  # events have no id in the library
+}  # fmt: skip
 BUZZK = COMMON | {
     "token-expiry": "did-not-refresh",  # a session has the access token that it began with
+    "parallel-expiry": "did-not-refresh",
     "refresh-lost": "notApplicable",
     "consent-withdrawn": "passed",
     "scope-lost": "passed",
@@ -96,6 +100,7 @@ CHZZKPY = COMMON | {
     "connection-lost": "did-not-reconnect",
     "silent-socket": "did-not-reconnect",
     "late-connected": "did-not-reconnect",
+    "parallel-expiry": "did-not-reconnect",
     "doubled-system": "did-not-reconnect",
     "restart": "did-not-reconnect",
 }
