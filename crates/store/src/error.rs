@@ -53,7 +53,7 @@ pub enum StoreError {
         sql: &'static str,
     },
     /// The engine refused the statement itself: a mistake in our SQL.
-    #[error("{code} {message} in: {sql}")]
+    #[error("{} in: {sql}", words(.code, .message))]
     Statement {
         /// SQLSTATE on PostgreSQL, the extended result code on SQLite.
         code: String,
@@ -97,6 +97,11 @@ pub enum StoreError {
     /// The store cannot be opened. An operator has to act.
     #[error("the store cannot be opened: {0}")]
     Open(String),
+}
+
+/// The code, and the message if there is one.
+fn words(code: &str, message: &str) -> String {
+    format!("{code} {message}").trim_end().to_owned()
 }
 
 /// Why other transactions made a transaction fail.

@@ -467,7 +467,7 @@ pub(crate) fn failure(error: &Error, sql: &'static str) -> StoreError {
         }
         _ => meaning::outage(server).unwrap_or_else(|| match sql {
             "" => meaning::preparation(server),
-            _ => StoreError::Statement { code: code.code().to_owned(), message: String::new(), sql },
+            _ => meaning::statement(server, sql),
         }),
     }
 }

@@ -10,6 +10,8 @@ const LOOKS_FOR_ROLE: &str = "InitializeSessionUserId";
 const REFUSES_PROOF: &str = "auth_failed";
 /// The function of the server that looks at the database of a connection.
 const LOOKS_AT_DATABASE: &str = "CheckMyDatabase";
+/// The function of the server that refuses BEGIN READ WRITE on a standby.
+const REFUSES_MODE: &str = "call_bool_check_hook";
 
 /// What the server says of an error.
 #[derive(Clone, Copy)]
@@ -36,6 +38,11 @@ pub(super) fn outage(error: &DbError) -> Option<StoreError> {
 /// was sent.
 pub(super) fn preparation(error: &DbError) -> StoreError {
     StoreError::Open(of_preparation(error.into()))
+}
+
+/// The error of a statement of a request. The message of a missing right quotes names at the most.
+pub(super) fn statement(error: &DbError, sql: &'static str) -> StoreError {
+    of_statement(error.into(), sql)
 }
 
 /// What went wrong with the schema, and what to do.
@@ -85,14 +92,38 @@ fn of_outage(said: Said<'_>) -> Option<StoreError> {
     })
 }
 
+fn of_statement(said: Said<'_>, sql: &'static str) -> StoreError {
+    let code = said.code.code();
+    match *said.code {
+        SqlState::INSUFFICIENT_PRIVILEGE => StoreError::Refused(missing_right(said)),
+        SqlState::FEATURE_NOT_SUPPORTED if said.routine == REFUSES_MODE => {
+            StoreError::Refused(takes_no_writes(code))
+        }
+        _ => StoreError::Statement { code: code.to_owned(), message: String::new(), sql },
+    }
+}
+
+fn missing_right(said: Said<'_>) -> String {
+    format!(
+        "SQLSTATE {}: the user lacks a right ({}). It needs all rights on the schema and on its tables: GRANT CREATE, \
+         USAGE ON SCHEMA … TO …, and GRANT ALL ON ALL TABLES IN SCHEMA … TO …. Since PostgreSQL 15 only the owner of a \
+         database may make tables in `public`: ALTER DATABASE … OWNER TO …",
+        said.code.code(),
+        said.message
+    )
+}
+
+fn takes_no_writes(code: &str) -> String {
+    format!(
+        "SQLSTATE {code}: the server takes no writes: it is a standby, or default_transaction_read_only is on. Name the \
+         primary in the URL"
+    )
+}
+
 fn of_preparation(said: Said<'_>) -> String {
     let code = said.code.code();
     match *said.code {
-        SqlState::INSUFFICIENT_PRIVILEGE => format!(
-            "SQLSTATE {code}: the user has no right in the schema ({}). Since PostgreSQL 15 only the owner of a database \
-             may make tables in `public`: ALTER DATABASE … OWNER TO …, or GRANT CREATE, USAGE ON SCHEMA public TO …",
-            said.message
-        ),
+        SqlState::INSUFFICIENT_PRIVILEGE => missing_right(said),
         SqlState::INVALID_SCHEMA_NAME => format!(
             "SQLSTATE {code}: no schema of the search_path exists, or the user may not use it: CREATE SCHEMA … AUTHORIZATION …, with the name that the \
              URL or the role has in its search_path"
@@ -101,10 +132,7 @@ fn of_preparation(said: Said<'_>) -> String {
             "SQLSTATE {code}: {}, of another program: use an empty database, or an empty schema in the search_path",
             said.message
         ),
-        SqlState::READ_ONLY_SQL_TRANSACTION => format!(
-            "SQLSTATE {code}: the server takes no writes: it is a standby, or default_transaction_read_only is on. Name \
-             the primary in the URL"
-        ),
+        SqlState::READ_ONLY_SQL_TRANSACTION => takes_no_writes(code),
         // Such a message quotes names at the most.
         _ if code.starts_with("42") || code.starts_with("0A") => format!("SQLSTATE {code}: {}", said.message),
         _ => format!("SQLSTATE {code}: the log of the server has the details"),
@@ -151,6 +179,20 @@ mod tests {
             assert_eq!(outage.may_pass(), passes, "{outage}");
             assert!(outage.is_outage(), "{outage}");
         }
+    }
+
+    #[test]
+    fn a_statement_that_the_server_does_not_allow_names_its_remedy() {
+        for (code, routine, word) in [
+            (SqlState::INSUFFICIENT_PRIVILEGE, "aclcheck_error", "(said). It needs all rights"),
+            (SqlState::FEATURE_NOT_SUPPORTED, REFUSES_MODE, "Name the primary"),
+        ] {
+            let error = of_statement(said(&code, routine), "SELECT 1");
+            let text = error.to_string();
+            assert!(error.is_outage() && !error.may_pass() && text.contains(word), "{text}");
+        }
+        let other = of_statement(said(&SqlState::UNDEFINED_TABLE, ""), "SELECT 1");
+        assert_eq!(other.to_string(), "42P01 in: SELECT 1");
     }
 
     #[test]

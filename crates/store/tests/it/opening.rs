@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use reserved_port::ReservedPort;
 use store::transfer::{CopyBegin, Snapshot, copy_to_postgres};
-use store::{Options, Store, StoreError, Target};
+use store::{Options, Store, StoreError, Target, Tx};
 
 use crate::{insert, options};
 
@@ -123,6 +123,34 @@ async fn a_schema_that_cannot_be_used_is_refused_with_its_remedy_and_stays_as_it
     }
     drop(snapshot);
     source.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_right_that_is_revoked_later_is_named_with_its_remedy_and_missed_until_it_is_given_back() {
+    let fresh = store::testing::postgres().await;
+    let store = fresh.open(options()).await;
+    insert(&store, 1).await.unwrap();
+    for right in ["INSERT", "SELECT"] {
+        run_in(&fresh, &format!("REVOKE {right} ON notes FROM CURRENT_USER")).await;
+        let failed = match right {
+            "SELECT" => {
+                let read: Result<_, StoreError> =
+                    store.read(async |tx: &mut Tx| tx.query("SELECT id FROM notes", &[]).await).await;
+                read.unwrap_err()
+            }
+            _ => insert(&store, 2).await.unwrap_err(),
+        };
+        let text = failed.to_string();
+        assert!(
+            matches!(failed, StoreError::Refused(_)) && text.contains("GRANT ALL ON ALL TABLES"),
+            "{text}"
+        );
+        assert!(text.contains("42501") && text.contains("notes") && !text.contains("id FROM"), "{text}");
+        run_in(&fresh, &format!("GRANT {right} ON notes TO CURRENT_USER")).await;
+    }
+    insert(&store, 2).await.unwrap();
+    store.close().await;
+    fresh.remove().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
