@@ -16,7 +16,9 @@ use tokio::task::{JoinHandle, block_in_place};
 
 use super::LOOK_EVERY;
 use super::base::{blocking, make_base, state};
-use super::catalog::{Base, FOLDER, FORMAT, Generation, GenerationDescription, description_of, read_catalog};
+use super::catalog::{
+    Base, FOLDER, FORMAT, Generation, GenerationDescription, description_of, problems, read_catalog,
+};
 use super::deleting::{Keeping, delete_old};
 use super::gathering::Gathering;
 use super::holding::{PlaceNote, arrive, check_stores, noted_time};
@@ -299,6 +301,9 @@ impl Worker {
     /// Takes note of what can be restored from the place as it is.
     async fn recount(&mut self) -> Result<(), BackupError> {
         let catalog = read_catalog(self.place()?, FOLDER).await?;
+        for problem in problems(&catalog) {
+            tracing::warn!(problem, "a part of the archive is skipped");
+        }
         let own = |each: &Generation| each.store_id.as_deref() == Some(self.settings.store.as_str());
         let own: Vec<_> = catalog.into_iter().filter(own).collect();
         let found = plan(&own, None).ok();

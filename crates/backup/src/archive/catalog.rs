@@ -59,10 +59,14 @@ impl Base {
     }
 
     pub(super) fn of(text: &[u8], name: &str) -> Result<Self, BackupError> {
-        let base: Self = serde_json::from_slice(text)
-            .map_err(|error| BackupError::Damaged(format!("{name} does not describe a base: {error}")))?;
+        let damaged = |why: &str| BackupError::Damaged(format!("{name} does not describe a base: {why}"));
+        let base: Self = serde_json::from_slice(text).map_err(|error| damaged(&error.to_string()))?;
         check_format(name, base.format, &base.version)?;
-        Ok(base)
+        let is_time = |text: &String| Timestamp::parse_rfc3339(text).is_some();
+        match base.redo_from >= 1 && is_time(&base.until) && is_time(&base.complete_until) {
+            true => Ok(base),
+            false => Err(damaged("a time or a number is wrong")),
+        }
     }
 }
 
@@ -120,6 +124,8 @@ pub struct Generation {
     pub(super) partial_bases: Vec<String>,
     /// The segments, in their order.
     pub segments: Vec<SegmentName>,
+    /// Why its description, or that of a base, cannot be used. Such a base is neither restored nor deleted.
+    pub problems: Vec<String>,
 }
 
 /// Sorts the names of an archive's files by generation. The bases have no descriptions yet.
@@ -173,37 +179,50 @@ pub(super) async fn read_catalog(
     let names = place.names(folder).await?;
     let (mut found, bases) = generations(&names);
     for generation in found.iter_mut().filter(|generation| generation.is_described) {
-        let described = read_description(place, &generation.name).await?;
-        generation.store_id = described.map(|described| described.store_id);
+        match read_description(place, &generation.name).await? {
+            Ok(described) => generation.store_id = described.map(|described| described.store_id),
+            Err(problem) => generation.problems.push(problem.to_string()),
+        }
     }
     for (index, name) in bases {
         let Some(generation) = found.get_mut(index) else { continue };
         let file = format!("{FOLDER}/{}/bases/{name}/{BASE_FILE}", generation.name);
         // An archiver may delete an old base meanwhile.
         let Some(description) = place.get(&file).await? else { continue };
-        let base = Base::of(&description, &file)?;
-        generation.store_id = generation.store_id.take().or_else(|| base.store_id.clone());
-        generation.bases.push((name, base));
+        match Base::of(&description, &file) {
+            Ok(base) => {
+                generation.store_id = generation.store_id.take().or_else(|| base.store_id.clone());
+                generation.bases.push((name, base));
+            }
+            Err(problem) => generation.problems.push(problem.to_string()),
+        }
     }
     Ok(found)
 }
 
-/// The description of a generation; `None` if it is not there.
+/// Why parts of an archive cannot be used.
+pub(super) fn problems(found: &[Generation]) -> Vec<String> {
+    found.iter().flat_map(|generation| generation.problems.clone()).collect()
+}
+
+/// The description of a generation: `None` if it is not there, the inner error if it cannot be used.
 async fn read_description(
     place: &mut OpenPlace,
     generation: &str,
-) -> Result<Option<GenerationDescription>, BackupError> {
+) -> Result<Result<Option<GenerationDescription>, BackupError>, BackupError> {
     let name = description_of(generation);
     let text = place.get(&name).await?;
-    text.map(|text| GenerationDescription::of(&text, &name)).transpose()
+    Ok(text.map(|text| GenerationDescription::of(&text, &name)).transpose())
 }
 
-/// The ids of the stores whose generations are described in a place.
+/// The ids of the stores whose generations are described in a place. A description that cannot be used names
+/// none.
 pub(super) async fn described_stores(place: &mut OpenPlace) -> Result<BTreeSet<String>, BackupError> {
     let names = place.names(&format!("{FOLDER}/{DESCRIPTIONS}")).await?;
     let mut stores = BTreeSet::new();
     for generation in generations(&names).0 {
-        stores.extend(read_description(place, &generation.name).await?.map(|described| described.store_id));
+        let described = read_description(place, &generation.name).await?.ok().flatten();
+        stores.extend(described.map(|described| described.store_id));
     }
     Ok(stores)
 }

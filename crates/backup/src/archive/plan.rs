@@ -132,8 +132,12 @@ fn is_over(generations: &[Generation], plan: &Plan, at: Timestamp) -> bool {
     !goes_on && generations.iter().any(|each| each.name > plan.generation)
 }
 
-/// Whether there are later bases than the end of a plan. None of them is whole.
+/// Whether there are later bases than the end of a plan. None of them is whole, or can be read.
 fn has_lost_bases(generations: &[Generation], plan: &Plan) -> bool {
+    let is_unread = |each: &Generation| each.name > plan.generation && !each.problems.is_empty();
+    if generations.iter().any(is_unread) {
+        return true;
+    }
     generations.iter().flat_map(|each| &each.bases).any(|(_, base)| base.completed() > plan.until)
 }
 

@@ -3,16 +3,18 @@
 use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
 
+use domain::seal::ServiceKey;
 use domain::{StoreId, Timestamp};
 use store::Target;
 use store::log_archive::{SegmentHead, SegmentName, apply_segment};
-use store::transfer::{Snapshot, check_file};
+use store::transfer::{Snapshot, check_file, file_identity};
 use temporary_folder::TemporaryFolder;
 
-use super::catalog::{Base, FOLDER, of_store, read_catalog};
+use super::catalog::{Base, FOLDER, of_store, problems, read_catalog};
 use super::place::{ArchivePlace, OpenPlace};
 use super::plan::{Hole, Plan, plan, stretches, whole_bases};
 use crate::inspect::inspect_snapshot;
+use crate::key::check_service_key;
 use crate::new_file::NewDataFile;
 use crate::report::{OnReport, Phase};
 use crate::restore::migrate_file;
@@ -20,12 +22,14 @@ use crate::take::sums;
 use crate::{BackupError, DATA_FILE, WORK_PREFIX, files};
 
 /// What is restored from an archive.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default)]
 pub struct Wanted {
     /// The time; `None` for the last one that can be reached.
     pub at: Option<Timestamp>,
     /// The store; `None` for the only one of the archive.
     pub store: Option<StoreId>,
+    /// The service key, which is compared with the one that has sealed the secrets; `None` compares nothing.
+    pub key: Option<ServiceKey>,
 }
 
 /// A data file that was built.
@@ -45,6 +49,8 @@ pub struct RestoredArchive {
     pub bytes: u64,
     /// The wanted time is in a hole, which begins at the end of the data.
     pub hole: Option<Hole>,
+    /// Why parts of the archive cannot be used.
+    pub problems: Vec<String>,
 }
 
 /// What a drill of an archive has shown.
@@ -73,6 +79,8 @@ pub struct ListedGeneration {
     pub segments: usize,
     /// The stretches of time that can be reached, in their order.
     pub reaches: Vec<(Timestamp, Timestamp)>,
+    /// Why its description, or that of a base, cannot be used.
+    pub problems: Vec<String>,
 }
 
 /// The generations of an archive, oldest first.
@@ -86,6 +94,7 @@ pub async fn list_archive(place: &ArchivePlace) -> Result<Vec<ListedGeneration>,
         ListedGeneration {
             reaches: stretches(&generation),
             broken_bases: generation.bases.len() - bases.len(),
+            problems: generation.problems,
             bases,
             segments: generation.segments.len(),
             store_id: generation.store_id,
@@ -99,9 +108,9 @@ pub async fn list_archive(place: &ArchivePlace) -> Result<Vec<ListedGeneration>,
 /// restored as far as it can be reached.
 ///
 /// # Errors
-/// [`BackupError::Refused`] if the time cannot be reached or the file is there already,
-/// [`BackupError::Damaged`] if a file of the archive is missing or not as it was written. The place of the
-/// data file is then as before.
+/// [`BackupError::Refused`] if the time cannot be reached, the file is there already, or the service key is
+/// not the store's, [`BackupError::Damaged`] if a file of the archive is missing or not as it was written.
+/// The place of the data file is then as before.
 pub async fn restore_archive(
     place: &ArchivePlace,
     wanted: &Wanted,
@@ -110,6 +119,11 @@ pub async fn restore_archive(
 ) -> Result<RestoredArchive, BackupError> {
     let new = NewDataFile::begin(to)?;
     let restored = build(place, wanted, new.partial(), on_report).await?;
+    if let Some(key) = &wanted.key {
+        let identity = tokio::task::block_in_place(|| file_identity(new.partial()));
+        let (store_id, key_test) = identity.map_err(BackupError::of("the restored file"))?.unzip();
+        check_service_key(store_id.as_ref(), key_test.flatten().as_deref(), key)?;
+    }
     new.complete()?;
     Ok(restored)
 }
@@ -152,8 +166,15 @@ async fn build(
     on_report: OnReport<'_>,
 ) -> Result<RestoredArchive, BackupError> {
     let mut open = place.open()?;
-    let catalog = of_store(read_catalog(&mut open, FOLDER).await?, wanted.store.as_ref())?;
-    let plan = plan(&catalog, wanted.at)?;
+    let found = read_catalog(&mut open, FOLDER).await?;
+    let problems = problems(&found);
+    let planned = of_store(found, wanted.store.as_ref()).and_then(|catalog| plan(&catalog, wanted.at));
+    let plan = planned.map_err(|error| match problems.first() {
+        Some(problem) => {
+            BackupError::Damaged(format!("{error}. A part of the archive is skipped: {problem}"))
+        }
+        None => error,
+    })?;
     fetch_base(&mut open, &plan, path, on_report).await?;
     let data = OpenOptions::new().write(true).open(path);
     let data = data.map_err(|error| BackupError::file("cannot write", path, &error))?;
@@ -186,6 +207,7 @@ async fn build(
         segments: plan.segments.len(),
         bytes,
         hole: plan.hole,
+        problems,
     })
 }
 

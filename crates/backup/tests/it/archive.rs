@@ -122,7 +122,7 @@ impl World {
         at: Option<Timestamp>,
     ) -> Result<(RestoredArchive, PathBuf), BackupError> {
         let to = self.folder.path().join(name).join("stagedoor.db");
-        let wanted = Wanted { at, store: None };
+        let wanted = Wanted { at, ..Wanted::default() };
         restore_archive(&self.place(), &wanted, &to, &mut quiet).await.map(|restored| (restored, to))
     }
 

@@ -251,6 +251,74 @@ async fn a_disk_that_is_not_mounted_is_waited_for() {
     loaded.stop().await;
 }
 
+/// A small disk of its own. Mounting it needs root, or sudo without a password.
+struct SmallDisk(PathBuf);
+
+impl SmallDisk {
+    fn mount(at: PathBuf) -> Self {
+        make(&at);
+        let mounted = is_done(&["mount", "-t", "tmpfs", "-o", "size=64m,mode=0777", "tmpfs"], &at);
+        assert!(mounted, "this test mounts a tmpfs: run it as root, or with sudo -n");
+        Self(at)
+    }
+
+    fn remount(&self, how: &str) {
+        let option = format!("remount,{how}");
+        // A file that is open at the moment keeps the disk busy.
+        while !is_done(&["mount", "-o", &option], &self.0) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn fill(&self) {
+        let mut filler = fs::File::create(self.0.join("filler")).expect("a file");
+        for size in [65_536, 4_096, 1] {
+            while std::io::Write::write_all(&mut filler, &vec![0; size]).is_ok() {}
+        }
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        is_done(&["umount", "--lazy"], &self.0);
+    }
+}
+
+fn is_done(command: &[&str], path: &Path) -> bool {
+    // The folder of a process is its user's.
+    let is_root = fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0);
+    let sudo: &[&str] = if is_root { &[] } else { &["sudo", "-n"] };
+    let words = [sudo, command].concat();
+    let done = std::process::Command::new(words[0]).args(&words[1..]).arg(path).output();
+    done.is_ok_and(|output| output.status.success())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_place_that_takes_no_writes_is_waited_for_and_what_is_promised_can_be_restored() {
+    let world = World::new();
+    let disk = SmallDisk::mount(world.folder.path().join("place"));
+    let mut loaded = Loaded::begin(world).await;
+    for way in ["read-only", "full"] {
+        match way {
+            "full" => disk.fill(),
+            _ => disk.remount("ro"),
+        }
+        loaded.is_not_reached().await;
+        // What is there can be restored meanwhile.
+        loaded.keeps_its_promise(&format!("{way} still")).await;
+        match way {
+            "full" => fs::remove_file(disk.0.join("filler")).expect("deleted"),
+            _ => disk.remount("rw"),
+        }
+        let back = loaded.world.time();
+        loaded.promises(back).await;
+        loaded.keeps_its_promise(way).await;
+        let listed = loaded.world.listed().await;
+        assert_eq!((listed.len(), listed[0].reaches.len()), (1, 1), "{way}: no hole: {listed:?}");
+    }
+    loaded.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_lost_from_the_place_is_replaced_by_a_whole_base() {
     async fn bases_gone(loaded: &Loaded) {
@@ -263,12 +331,22 @@ async fn what_is_lost_from_the_place_is_replaced_by_a_whole_base() {
             fs::remove_file(base.expect("one").path().join("stagedoor.db")).expect("deleted");
         }
     }
+    async fn base_broken(loaded: &Loaded) {
+        let folder = loaded.place().join("archive").join(loaded.newest().await).join("bases");
+        for base in fs::read_dir(folder).expect("the bases") {
+            fs::write(base.expect("one").path().join("base.json"), "{").expect("written");
+        }
+    }
+    async fn description_broken(loaded: &Loaded) {
+        let description = format!("archive/generations/{}.json", loaded.newest().await);
+        fs::write(loaded.place().join(description), "{").expect("written");
+    }
     async fn segment_gone(loaded: &Loaded) {
         let segments = loaded.world.segments(&loaded.newest().await);
         fs::remove_file(&segments[segments.len() / 2]).expect("deleted");
     }
     let mut loaded = Loaded::begin(World::new()).await;
-    for way in ["emptied", "bases", "copies", "segment", "older copy"] {
+    for way in ["emptied", "bases", "copies", "base.json", "description", "segment", "older copy"] {
         if way == "older copy" {
             let copied =
                 std::process::Command::new("cp").arg("-r").args([loaded.place(), loaded.aside()]).status();
@@ -280,6 +358,8 @@ async fn what_is_lost_from_the_place_is_replaced_by_a_whole_base() {
             "emptied" => empty(&loaded.place()),
             "bases" => bases_gone(&loaded).await,
             "copies" => copies_gone(&loaded).await,
+            "base.json" => base_broken(&loaded).await,
+            "description" => description_broken(&loaded).await,
             "segment" => segment_gone(&loaded).await,
             _ => {
                 fs::remove_dir_all(loaded.place()).expect("deleted");
@@ -367,7 +447,7 @@ async fn the_archive_of_another_store_is_refused_and_never_deleted() {
     assert_eq!((listed[0].store_id.as_deref(), listed[0].bases.len()), (Some("one"), 1), "{listed:?}");
     let both = world.restore("both", None).await.unwrap_err().to_string();
     assert!(both.contains("2 stores, one, two: name one with --store-id"), "{both}");
-    let wanted = backup::archive::Wanted { at: None, store: Some(one) };
+    let wanted = backup::archive::Wanted { store: Some(one), ..Default::default() };
     let to = world.folder.path().join("first/stagedoor.db");
     backup::archive::restore_archive(&world.place(), &wanted, &to, &mut super::quiet)
         .await

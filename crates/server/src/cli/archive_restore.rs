@@ -84,13 +84,14 @@ pub(super) fn hole(restored: &RestoredArchive) -> Option<String> {
 }
 
 fn restored_json(place: &ArchivePlace, restored: &RestoredArchive) -> Value {
-    let RestoredArchive { generation, until, complete_until, base, segments, bytes, hole } = restored;
+    let RestoredArchive { generation, until, complete_until, base, segments, bytes, hole, problems } =
+        restored;
     let hole = hole.as_ref().map(|hole| {
         json!({ "from": until.rfc3339(), "until": hole.again.map(Timestamp::rfc3339), "missingSegment": hole.missing })
     });
     json!({ "archive": place.to_string(), "generation": generation, "until": until.rfc3339(),
         "completeUntil": complete_until.rfc3339(), "base": base.until, "segments": segments, "bytes": bytes,
-        "hole": hole })
+        "hole": hole, "problems": problems })
 }
 
 /// A generation as one JSON object.
@@ -103,14 +104,14 @@ pub(super) fn as_json(generation: &ListedGeneration) -> Value {
         stretches.map(|(from, until)| json!({ "from": from.rfc3339(), "until": until.rfc3339() }));
     let (first, last) = (generation.reaches.first(), generation.reaches.last());
     json!({ "generation": generation.name, "storeId": generation.store_id, "bases": bases.collect::<Vec<_>>(),
-        "brokenBases": generation.broken_bases, "segments": generation.segments,
+        "brokenBases": generation.broken_bases, "problems": generation.problems, "segments": generation.segments,
         "from": first.map(|(from, _)| from.rfc3339()), "until": last.map(|(_, until)| until.rfc3339()),
         "stretches": stretches.collect::<Vec<_>>() })
 }
 
 /// A generation as one line.
 pub(super) fn as_line(generation: &ListedGeneration) -> String {
-    let ListedGeneration { name, store_id, bases, broken_bases, segments, reaches } = generation;
+    let ListedGeneration { name, store_id, bases, broken_bases, segments, reaches, problems: _ } = generation;
     let stretch =
         |(from, until): &(Timestamp, Timestamp)| format!("{} to {}", from.rfc3339(), until.rfc3339());
     let reaches = match reaches.as_slice() {

@@ -234,7 +234,7 @@ pub async fn run_backup(options: &BackupOptions) -> Result<(), CommandFailure> {
     let taken = take(&place, &target, options, &mut report).await;
     drop(progress);
     let Taken { address, manifest, deleted, broken } = taken.map_err(failure)?;
-    warn_of(&broken);
+    warn_of_backups(&broken);
     record(&target, &manifest).await;
     if options.json {
         let mut value = as_json(&address, &manifest);
@@ -265,8 +265,9 @@ async fn list(place: &BackupPlace, options: &BackupOptions) -> Result<(), Comman
         BackupPlace::S3(place) => place.list().await,
     };
     let Listing { backups, broken } = listed.map_err(failure)?;
-    warn_of(&broken);
+    warn_of_backups(&broken);
     let archive = list_archive(&place.clone().archive()).await.map_err(failure)?;
+    archive.iter().for_each(|generation| warn_of(&generation.problems));
     if options.json {
         let backups: Vec<_> = backups.iter().map(|each| as_json(&each.address, &each.manifest)).collect();
         let broken = broken.iter().map(|each| json!({ "backup": each.address, "problem": each.problem }));
@@ -283,9 +284,16 @@ async fn list(place: &BackupPlace, options: &BackupOptions) -> Result<(), Comman
 }
 
 /// Names the backups that cannot be used.
-fn warn_of(broken: &[BrokenBackup]) {
+fn warn_of_backups(broken: &[BrokenBackup]) {
     for BrokenBackup { problem, .. } in broken {
         eprintln!("stagedoor: warning: a backup is skipped: {problem}");
+    }
+}
+
+/// Names the parts of an archive that cannot be used.
+fn warn_of(problems: &[String]) {
+    for problem in problems {
+        eprintln!("stagedoor: warning: a part of the archive is skipped: {problem}");
     }
 }
 
@@ -321,7 +329,8 @@ pub async fn run_restore(options: &RestoreOptions) -> Result<(), CommandFailure>
     let place = options.s3.place(&options.backup).map_err(CommandFailure::Usage)?;
     if let Some(at) = options.at {
         let archive = place.archive();
-        let wanted = Wanted { at: at.limit(), store: options.store_id.clone().map(StoreId::stored) };
+        let key = options.key.key().map_err(CommandFailure::Usage)?;
+        let wanted = Wanted { at: at.limit(), store: options.store_id.clone().map(StoreId::stored), key };
         let restored = match options.drill {
             true => archive_restore::prove(&archive, &wanted, options.s3.work(), options.json).await,
             false => {
@@ -335,7 +344,9 @@ pub async fn run_restore(options: &RestoreOptions) -> Result<(), CommandFailure>
                 archive_restore::run(&archive, &wanted, &options.store.file(), options.json).await
             }
         };
-        let hole = archive_restore::hole(&restored.map_err(failure)?);
+        let restored = restored.map_err(failure)?;
+        warn_of(&restored.problems);
+        let hole = archive_restore::hole(&restored);
         return hole.map_or(Ok(()), |hole| Err(CommandFailure::Partly(hole)));
     }
     if options.drill {
@@ -366,7 +377,7 @@ async fn find(
 ) -> Result<FoundBackup, CommandFailure> {
     let key = options.key.key().map_err(CommandFailure::Usage)?;
     let found = place.find(&options.s3, other, report).await.map_err(failure)?;
-    warn_of(&found.broken);
+    warn_of_backups(&found.broken);
     if let Some(key) = key {
         let Manifest { store_id, key_test, .. } = &found.backup.manifest;
         backup::check_service_key(store_id.as_ref(), key_test.as_deref(), &key).map_err(failure)?;

@@ -18,7 +18,7 @@ pub use catalog::Catalog;
 pub use copying::{copy_to_postgres, copy_to_sqlite};
 pub use postgres_copy::{CopyBegin, Restart};
 pub use snapshot::Snapshot;
-pub use sqlite_source::{HeldFile, check_file, count_rows};
+pub use sqlite_source::{HeldFile, check_file, count_rows, file_identity};
 pub use sum::TableSum;
 
 use crate::{Row, StoreError};

@@ -3,6 +3,7 @@
 use std::ffi::c_int;
 use std::path::Path;
 
+use domain::StoreId;
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags, params_from_iter};
@@ -200,6 +201,20 @@ pub fn count_rows(path: &Path) -> Result<Vec<(String, u64)>, StoreError> {
     let tables = texts(&connection, TABLES)?;
     let counted = tables.into_iter().map(count).collect::<rusqlite::Result<_>>();
     counted.map_err(|error| running(error, ""))
+}
+
+/// The id of the store of a file, and the test of its service key; `None` if its schema is older than both.
+///
+/// # Errors
+/// The engine's.
+pub fn file_identity(path: &Path) -> Result<Option<(StoreId, Option<String>)>, StoreError> {
+    let connection = open(path)?;
+    if texts(&connection, "SELECT name FROM sqlite_master WHERE name = 'store_identity'")?.is_empty() {
+        return Ok(None);
+    }
+    let sql = "SELECT store_id, key_test FROM store_identity WHERE identity_id = 1";
+    let found = connection.query_row(sql, [], |row| Ok((StoreId::stored(row.get(0)?), row.get(1)?)));
+    found.map(Some).map_err(|error| running(error, ""))
 }
 
 /// Checks the pages, indexes and foreign keys of a file that no process writes to.

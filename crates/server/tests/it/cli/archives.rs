@@ -16,6 +16,7 @@ use tokio::process::{Child, Command};
 use super::process::{CommandOutput, run, stagedoor};
 use super::serving::{KEY, serve, stop};
 
+const SERVICE_KEY: &str = "the service key of the store, which is long enough";
 const CLIENTS: usize = 4;
 /// The longest time that may be lost.
 const LOST_MS_MAX: i64 = 10_000;
@@ -57,7 +58,7 @@ impl Archived {
         let mut command =
             stagedoor(&["serve", "--listen", "127.0.0.1:0", "--no-quota", "--drain-delay", "0"]);
         command.args(["--data", text(&data), "--archive", text(&archive), "--archive-every", "1"]);
-        command.env("STAGEDOOR_OPERATOR_KEY", KEY);
+        command.env("STAGEDOOR_OPERATOR_KEY", KEY).env("STAGEDOOR_SERVICE_KEY", SERVICE_KEY);
         let (child, url) = serve(command, &self.folder).await;
         (child, Api::new(&url, KEY))
     }
@@ -293,6 +294,59 @@ async fn the_archive_of_a_service_that_is_killed_again_and_again_is_whole() {
     let latest = service.folder.path().join("latest");
     json(&["restore", text(&archive), "--at", "latest", "--json", "--data", text(&latest)]).await;
     assert_eq!(message_ids(&latest).await.len(), message_ids(&service.data()).await.len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restore_compares_the_service_key_and_goes_on_beside_what_is_broken() {
+    let service = Archived { folder: TempDir::new().expect("a folder") };
+    let (child, _) = service.start().await;
+    service.has_base(1).await;
+    stop(child).await;
+    let archive = service.archive();
+    let latest = |more: &[&str], key: Option<&str>| {
+        let mut command = stagedoor(&[&["restore", text(&archive), "--at", "latest"], more].concat());
+        key.map(|key| command.env("STAGEDOOR_SERVICE_KEY", key));
+        command
+    };
+    let wrong = Some("another service key, which is long enough too");
+    let place = service.folder.path().join("place");
+    for how in [&["--drill"][..], &["--data", text(&place)]] {
+        let refused = ended(latest(how, wrong), 1).await;
+        assert!(refused.stderr.contains("is not the one of the store"), "{}", refused.stderr);
+    }
+    assert!(!place.join("stagedoor.db").exists());
+    ended(latest(&["--drill"], None), 0).await;
+    ended(latest(&["--data", text(&place)], Some(SERVICE_KEY)), 0).await;
+
+    // A second generation, on the restored file. Its base cannot be read any more.
+    std::fs::remove_dir_all(service.data()).expect("deleted");
+    std::fs::rename(&place, service.data()).expect("moved");
+    let (child, _) = service.start().await;
+    service.has_base(2).await;
+    stop(child).await;
+    let generations = service.generations().await;
+    let [first, second] = &generations[..] else { panic!("{generations:?}") };
+    let second = second["generation"].as_str().expect("a name");
+    let bases = archive.join("archive").join(second).join("bases");
+    let base = std::fs::read_dir(bases).expect("the bases").next().expect("one").expect("a folder").path();
+    std::fs::write(base.join("base.json"), "{").expect("written");
+    let skipped = format!("a part of the archive is skipped: archive/{second}/bases/");
+    let listed = ended(stagedoor(&["backup", "--list", "--to", text(&archive)]), 0).await;
+    assert!(listed.stderr.contains(&skipped) && listed.stdout.lines().count() == 2, "{}", listed.stderr);
+    let reached = ended(latest(&["--drill", "--json"], None), 4).await;
+    assert!(reached.stderr.contains(&skipped) && reached.stderr.contains("has a hole"), "{}", reached.stderr);
+    let value: Value = serde_json::from_str(&reached.stdout).expect("JSON");
+    assert_eq!(value["until"], first["until"]);
+
+    // The description of the first one, too: its base says of which store it is.
+    let name = first["generation"].as_str().expect("a name");
+    std::fs::write(archive.join(format!("archive/generations/{name}.json")), "{").expect("written");
+    let reached = ended(latest(&["--drill"], None), 4).await;
+    assert!(reached.stderr.contains("does not describe a generation"), "{}", reached.stderr);
+    let (child, _) = service.start().await;
+    service.has_base(2).await;
+    stop(child).await;
+    ended(latest(&["--drill"], None), 0).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
