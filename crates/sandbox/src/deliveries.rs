@@ -4,26 +4,26 @@ use std::sync::Arc;
 
 use domain::ClientId;
 use domain::delivery::{Next, Outcome};
-use jobs::webhooks::{AttemptFault, FaultPoint, SentAttempt};
 use serde_json::{Map, Value};
+use service::attempt_faults::{AttemptFault, AttemptFaultPoint, SentAttempt};
 use service::deliveries::AttemptKey;
 
 use crate::fault::{Effect, Facts, Subject};
 use crate::log::{NewRecord, RecordKind};
 use crate::sandbox::Sandbox;
 
-/// The fault point of the webhook sender.
+/// The fault point of webhook attempts.
 #[derive(Debug)]
 struct DeliveryPoint(Sandbox);
 
 impl Sandbox {
-    /// The fault point of the webhook sender of this sandbox's node.
-    pub fn webhook_faults(&self) -> Arc<dyn FaultPoint> {
+    /// The fault point of the webhook attempts of this sandbox's node, also of those of listeners.
+    pub fn webhook_faults(&self) -> Arc<dyn AttemptFaultPoint> {
         Arc::new(DeliveryPoint(self.clone()))
     }
 }
 
-impl FaultPoint for DeliveryPoint {
+impl AttemptFaultPoint for DeliveryPoint {
     fn fault(&self, client_id: &ClientId, key: &AttemptKey) -> Option<(String, AttemptFault)> {
         let (client_id, webhook_id) = (client_id.as_str(), key.webhook_id.as_str());
         let subject = Subject::Attempt { webhook_id };

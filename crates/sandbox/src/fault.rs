@@ -4,10 +4,10 @@
 use std::time::Duration;
 
 use gateway::CloseReason;
-use jobs::webhooks::AttemptFault;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use service::attempt_faults::AttemptFault;
 
 use crate::network::NetworkProfile;
 use crate::random::draw;

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use jobs::webhooks::AttemptFault;
+use service::attempt_faults::AttemptFault;
 use tokio::task::AbortHandle;
 
 use crate::fault::{Effect, Facts, MessageEffect, RequestEffect, Rule, RuleState};

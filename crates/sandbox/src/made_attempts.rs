@@ -1,8 +1,9 @@
 //! The webhook attempts that are made while the clock moves.
 
+use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use jobs::webhooks::SentAttempt;
+use service::attempt_faults::SentAttempt;
 
 /// Maximum number of attempts that a move has not fetched yet. Each step of a move fetches its own.
 const COLLECTED_MAX: usize = 100_000;
@@ -38,6 +39,14 @@ impl MadeAttempts {
 }
 
 impl Collecting<'_> {
+    /// Whether each of these messages was attempted since the last [`take`](Self::take).
+    pub fn has_all<'m>(&self, mut messages: impl Iterator<Item = &'m str>) -> bool {
+        let made = self.0.made();
+        let attempts = made.iter().flatten();
+        let ids: HashSet<&str> = attempts.map(|attempt| attempt.key.message_id.as_str()).collect();
+        messages.all(|message| ids.contains(message))
+    }
+
     /// The attempts since the last call, in the order of their results.
     pub fn take(&self) -> Vec<SentAttempt> {
         self.0.made().as_mut().map(std::mem::take).unwrap_or_default()

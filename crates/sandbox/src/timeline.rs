@@ -2,14 +2,15 @@
 //! the service.
 
 use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
 
 use domain::delivery::{Next, Outcome};
 use domain::limits::{MINUTE_MS, NODE_HEARTBEAT_MS};
 use domain::{ClientId, Refusal, Timestamp};
-use jobs::webhooks::SentAttempt;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
+use service::attempt_faults::SentAttempt;
 use service::due::{Due, DueKind};
 use service::housekeeping::SWEEP_ROWS_MAX;
 
@@ -28,6 +29,9 @@ const TOGETHER_MS: i64 = 500;
 const CROWD: usize = 20;
 /// See [`CROWD`].
 const CROWD_MS: i64 = MINUTE_MS;
+/// How long the record of a listener's attempt may take, in real time, and the pause between two looks.
+const RECORDED_WITHIN: Duration = Duration::from_secs(1);
+const LOOK_EVERY: Duration = Duration::from_millis(5);
 /// Number of things of each kind that are read to plan a step: a crowd and one more.
 const PLANNED: usize = CROWD + 1;
 
@@ -78,7 +82,7 @@ impl<'a> Timeline<'a> {
     /// Moves the clock from `now` to `target`.
     pub async fn run(mut self, now: Timestamp, target: Timestamp) -> Result<Passed, service::Error> {
         // The lease of a running attempt would end with the move.
-        self.settle_webhooks().await;
+        self.settle_webhooks().await?;
         let made = self.sandbox.made_attempts().collect();
         let mut from = now;
         loop {
@@ -137,7 +141,8 @@ impl<'a> Timeline<'a> {
             happened.extend(self.retire_applications(&applications).await?);
         }
         if !messages.is_empty() {
-            self.settle_webhooks().await;
+            self.settle_webhooks().await?;
+            self.wait_for_records(made, &messages).await;
             happened.extend(self.attempts(made.take(), &messages, until).await?);
         }
         // Stable: what follows from an attempt stays behind it.
@@ -156,9 +161,22 @@ impl<'a> Timeline<'a> {
         Ok(())
     }
 
-    async fn settle_webhooks(&self) {
+    /// Waits until the attempts that are due have been made, also by listeners.
+    async fn settle_webhooks(&self) -> Result<(), service::Error> {
         if let Some(settler) = &self.parts.settler {
             settler.settle().await;
+        }
+        self.parts.service.settle_listeners().await
+    }
+
+    /// Waits until the results of these messages are recorded, which a call of a listener does beside the
+    /// move. Without a listener there will be none.
+    async fn wait_for_records(&self, made: &Collecting<'_>, messages: &[Due]) {
+        let clock = self.parts.service.clock();
+        let until = clock.monotonic() + RECORDED_WITHIN;
+        let ids = || messages.iter().filter_map(|due| due.ids[1].as_deref());
+        while !made.has_all(ids()) && clock.monotonic() < until {
+            clock.sleep(LOOK_EVERY).await;
         }
     }
 

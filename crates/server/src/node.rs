@@ -370,10 +370,7 @@ impl Prepared {
             Gateway::new(service.clone(), gateway_config(settings, sessions_max))
         });
         let webhooks = match settings.roles.jobs {
-            true => {
-                let fault_point = environment.sandbox.as_ref().map(Sandbox::webhook_faults);
-                Some(Webhooks::start(&service, room.webhooks_max, fault_point)?)
-            }
+            true => Some(Webhooks::start(&service, room.webhooks_max)?),
             false => None,
         };
         let mut background = JoinSet::new();
@@ -519,7 +516,8 @@ fn service(
         developers: settings.developers,
         retention: settings.retention,
         password_cost: settings.password_cost,
-        socket_faults: sandbox.map(|sandbox| sandbox.socket_faults()),
+        socket_faults: sandbox.as_ref().map(Sandbox::socket_faults),
+        webhook_faults: sandbox.as_ref().map(Sandbox::webhook_faults),
     })
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use jobs::webhooks::{Client, ClientConfig, ConnectionProber, FaultPoint, Sender, Settler, WebhookMetrics};
+use jobs::webhooks::{Client, ClientConfig, ConnectionProber, Sender, Settler, WebhookMetrics};
 use service::Service;
 use service::connection_tests::Prober;
 use tokio::sync::watch;
@@ -29,22 +29,17 @@ pub(crate) struct Webhooks {
 }
 
 impl Webhooks {
-    /// Starts the sender, with a maximum number of concurrent attempts. Only a sandbox has a fault point.
+    /// Starts the sender, with a maximum number of concurrent attempts.
     ///
     /// # Errors
     /// A sentence for the operator: TLS is not available.
-    pub fn start(
-        service: &Service,
-        attempts_at_once: usize,
-        fault_point: Option<Arc<dyn FaultPoint>>,
-    ) -> Result<Self, String> {
+    pub fn start(service: &Service, attempts_at_once: usize) -> Result<Self, String> {
         let reach = service.webhook_settings().reach;
         let client = Client::new(ClientConfig::system(reach, service.clock().clone(), attempts_at_once));
         let client = client.map_err(|error| format!("webhooks cannot be sent: {error}"))?;
         let metrics = Arc::new(WebhookMetrics::default());
         let (stop, stopping) = watch::channel(false);
-        let sender =
-            Sender::new(service.clone(), client, attempts_at_once, metrics.clone(), fault_point, stopping);
+        let sender = Sender::new(service.clone(), client, attempts_at_once, metrics.clone(), stopping);
         let settler = sender.settler();
         let mut running = JoinSet::new();
         running.spawn(sender.run());

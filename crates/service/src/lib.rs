@@ -58,7 +58,7 @@ pub use platform::{
     audit_log, bulk, channel_events, idempotency, name_search, seals, service_key, world_rows,
 };
 pub use realtime::{event_outbox, lost_events, routed_sessions, session_details, sessions, subscriptions};
-pub use webhook::{connection_tests, deliveries, listeners, owned_webhooks, webhooks};
+pub use webhook::{attempt_faults, connection_tests, deliveries, listeners, owned_webhooks, webhooks};
 
 pub use clock::{Clock, ManualClock};
 pub use cluster::job_metrics::{Job, JobRuns};

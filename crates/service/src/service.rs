@@ -41,7 +41,9 @@ use crate::realtime::lost_event_recorder::LostEventRecorder;
 use crate::realtime::subscription_change::SubscriptionChange;
 use crate::realtime::undelivered_changes::UndeliveredChanges;
 use crate::realtime::used_urls::UsedUrls;
+use crate::webhook::attempt_faults::AttemptFaultPoint;
 use crate::webhook::delivery_queue::DeliveryQueue;
+use crate::webhook::listener_attempts::ListenerAttempts;
 use crate::webhook::webhook_settings::WebhookSettings;
 use crate::write_retries::{RetriedWrites, WriteRetries};
 use crate::{Clock, Entropy, Error, FailureLog, LogLimit, Purpose};
@@ -78,6 +80,8 @@ pub struct ServiceDeps {
     pub password_cost: PasswordCost,
     /// Interferes with the sockets of this node. Only of a sandbox.
     pub socket_faults: Option<Arc<dyn SocketFaultPoint>>,
+    /// Interferes with the webhook attempts of this node. Only of a sandbox.
+    pub webhook_faults: Option<Arc<dyn AttemptFaultPoint>>,
 }
 
 /// All operations of Stagedoor, shared by every edge of a node. Cheap to clone. A handle may have an actor,
@@ -117,6 +121,7 @@ pub(crate) struct Inner {
     pub jobs: JobMetrics,
     pub webhooks: WebhookSettings,
     pub delivery_queue: DeliveryQueue,
+    pub listener_attempts: ListenerAttempts,
     pub message_times: Arc<MessageTimes>,
     pub chat_appends: CommitQueue<ChatAppend, PostedMessage>,
     pub watching_reports: CommitQueue<WatchingReport, Watching>,
@@ -133,6 +138,7 @@ pub(crate) struct Inner {
     /// Limits the log lines about codes and refresh tokens that were presented again after their use.
     pub reused_credentials: LogLimit,
     pub socket_faults: Option<Arc<dyn SocketFaultPoint>>,
+    pub webhook_faults: Option<Arc<dyn AttemptFaultPoint>>,
     /// Numbers the entries of the audit log.
     pub audit_counter: Arc<AtomicU32>,
 }
@@ -162,6 +168,7 @@ impl Service {
             retention,
             password_cost,
             socket_faults,
+            webhook_faults,
         } = deps;
         let quotas = Quotas::new(quotas);
         let passwords = Passwords::new(entropy.clone(), clock.clone(), password_cost);
@@ -198,6 +205,7 @@ impl Service {
             jobs: JobMetrics::default(),
             webhooks,
             delivery_queue: DeliveryQueue::default(),
+            listener_attempts: ListenerAttempts::default(),
             message_times: Arc::default(),
             chat_appends: CommitQueue::default(),
             watching_reports: CommitQueue::default(),
@@ -212,6 +220,7 @@ impl Service {
             write_retries: WriteRetries::default(),
             reused_credentials: LogLimit::default(),
             socket_faults,
+            webhook_faults,
             audit_counter: Arc::default(),
         };
         Self(Arc::new(inner), None, None)
@@ -242,6 +251,11 @@ impl Service {
     /// Interferes with the sockets of this node; `None` but in a sandbox.
     pub fn socket_faults(&self) -> Option<&Arc<dyn SocketFaultPoint>> {
         self.0.socket_faults.as_ref()
+    }
+
+    /// Interferes with the webhook attempts of this node; `None` but in a sandbox.
+    pub fn webhook_faults(&self) -> Option<&Arc<dyn AttemptFaultPoint>> {
+        self.0.webhook_faults.as_ref()
     }
 
     /// The quotas of callers.

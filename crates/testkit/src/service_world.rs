@@ -236,6 +236,7 @@ fn service_as(
         retention: Default::default(),
         password_cost: PasswordCost::LEAST,
         socket_faults: None,
+        webhook_faults: None,
     })
 }
 

@@ -7,7 +7,6 @@ use service::{LogLimit, Service};
 use tokio::sync::{Semaphore, watch};
 
 use super::client::Client;
-use super::fault_point::FaultPoint;
 use super::metrics::WebhookMetrics;
 
 /// The context of every worker.
@@ -18,8 +17,6 @@ pub(super) struct WorkerContext {
     /// One permit for each attempt in flight.
     pub permits: Arc<Semaphore>,
     pub metrics: Arc<WebhookMetrics>,
-    /// Only of a sandbox.
-    pub fault_point: Option<Arc<dyn FaultPoint>>,
     /// `true` when the sender is stopping.
     pub stopping: watch::Receiver<bool>,
     /// Whether a [`Settler`](super::Settler) waits for the attempts that are due.

@@ -7,7 +7,6 @@
 //! | `settler` | asks the sender to make the attempts that are due |
 //! | `worker` | takes, sends and records the messages of one webhook |
 //! | `context` | the context of every worker |
-//! | `fault_point` | where a sandbox stands around every attempt |
 //! | `client` | one attempt |
 //! | `connect` | connections, only to judged addresses |
 //! | `probe` | connection tests, step by step |
@@ -17,7 +16,6 @@
 mod client;
 mod connect;
 mod context;
-mod fault_point;
 mod metrics;
 mod pool;
 mod probe;
@@ -27,9 +25,8 @@ mod worker;
 
 pub use client::{ATTEMPT_MAX, Answer, Client, ClientConfig, Outgoing};
 pub use connect::{ANSWER_BYTES_MAX, BEGINNING_BYTES_MAX, Resolver, system_resolver};
-pub use fault_point::{AttemptFault, FaultPoint, LATE_MAX, OLD_TIMESTAMP_MS, SentAttempt};
 pub use metrics::{DELAY_BOUNDS_MS, WebhookMetrics};
 pub use probe::{ConnectionProber, TEST_PAUSE};
 pub use sender::{POLL_EVERY, Sender};
 pub use settler::Settler;
-pub use worker::PER_WEBHOOK_MAX;
+pub use worker::{LATE_MAX, PER_WEBHOOK_MAX};

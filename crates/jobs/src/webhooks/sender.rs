@@ -14,7 +14,6 @@ use tokio::task::JoinSet;
 
 use super::client::Client;
 use super::context::WorkerContext;
-use super::fault_point::FaultPoint;
 use super::metrics::WebhookMetrics;
 use super::settler::Settler;
 use super::worker::Worker;
@@ -48,14 +47,12 @@ struct Workers {
 }
 
 impl Sender {
-    /// A sender with at most this many attempts in flight, which runs until `stopping` is `true`. Only a
-    /// sandbox gives a fault point.
+    /// A sender with at most this many attempts in flight, which runs until `stopping` is `true`.
     pub fn new(
         service: Service,
         client: Client,
         attempts_at_once: usize,
         metrics: Arc<WebhookMetrics>,
-        fault_point: Option<Arc<dyn FaultPoint>>,
         stopping: watch::Receiver<bool>,
     ) -> Self {
         let permits = Arc::new(Semaphore::new(attempts_at_once));
@@ -64,7 +61,6 @@ impl Sender {
             client,
             permits,
             metrics,
-            fault_point,
             stopping,
             is_settling: Arc::default(),
             late_results: Arc::default(),

@@ -12,6 +12,7 @@ use domain::delivery::{Next, Outcome};
 use domain::limits::WEBHOOK_LEASE_MS;
 use domain::outbound::{SendFailure, WebhookUrl};
 use domain::{Timestamp, WebhookId};
+use service::attempt_faults::{AttemptFault, AttemptFaultPoint, SentAttempt, tampered};
 use service::deliveries::{Attempt, AttemptKey, Report};
 use tokio::sync::{Notify, OwnedSemaphorePermit};
 use tokio::task::JoinSet;
@@ -19,7 +20,6 @@ use tracing::Instrument;
 
 use super::client::{ATTEMPT_MAX, Outgoing};
 use super::context::WorkerContext;
-use super::fault_point::{AttemptFault, FaultPoint, LATE_MAX, SentAttempt, tampered};
 
 /// Maximum number of attempts of one webhook in flight.
 pub const PER_WEBHOOK_MAX: usize = 8;
@@ -30,6 +30,11 @@ const PER_WEBHOOK_SETTLING: usize = 4;
 const RECORD_RETRY: Duration = Duration::from_millis(500);
 /// How long a message is leased to the node that took it.
 const LEASE: Duration = Duration::from_millis(WEBHOOK_LEASE_MS.unsigned_abs());
+/// Maximum of [`AttemptFault::Late`]. A message whose lease ends before its answer is recorded is sent again,
+/// so the lease has to last longer than this wait, an attempt and the record of its result.
+pub const LATE_MAX: Duration = LEASE.saturating_sub(ATTEMPT_MAX).saturating_sub(RECORD_MAX);
+/// How long the record of a result may take.
+const RECORD_MAX: Duration = Duration::from_secs(2);
 
 pub(super) struct Worker {
     context: WorkerContext,
@@ -154,7 +159,7 @@ impl Worker {
 
     /// Reports to the sandbox which attempts were made, with their consequences.
     fn tell(&self, sent: Vec<SentAttempt>, recorded: &[(AttemptKey, Option<Next>)]) {
-        let Some(fault_point) = &self.context.fault_point else { return };
+        let Some(fault_point) = self.context.service.webhook_faults() else { return };
         for sent in sent {
             let counts = |(key, _): &&(AttemptKey, _)| !sent.is_copy && *key == sent.key;
             let next = recorded.iter().find(counts).and_then(|(_, next)| *next);
@@ -184,7 +189,7 @@ async fn send(context: &WorkerContext, attempt: Attempt, leased_until: Duration)
     if context.service.clock().monotonic() + ATTEMPT_MAX >= leased_until {
         return None;
     }
-    if let Some(fault_point) = &context.fault_point {
+    if let Some(fault_point) = context.service.webhook_faults() {
         return Some(send_watched(context, fault_point.as_ref(), attempt, leased_until).await);
     }
     note_began(context, &attempt.key);
@@ -196,7 +201,7 @@ async fn send(context: &WorkerContext, attempt: Attempt, leased_until: Duration)
 /// Makes one attempt as the fault point says.
 async fn send_watched(
     context: &WorkerContext,
-    fault_point: &dyn FaultPoint,
+    fault_point: &dyn AttemptFaultPoint,
     attempt: Attempt,
     leased_until: Duration,
 ) -> Ended {
@@ -297,4 +302,15 @@ fn outgoing(
 ) -> Option<Outgoing> {
     let url = WebhookUrl::parse(url?, context.service.webhook_settings().reach).ok()?;
     Outgoing::new(url, &headers, body)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_late_attempt_is_recorded_before_its_lease_ends() {
+        assert_eq!(LATE_MAX, Duration::from_secs(8));
+        assert!(LATE_MAX + ATTEMPT_MAX < LEASE);
+    }
 }

@@ -75,22 +75,6 @@ pub(super) async fn webhook(service: &Service, field: &str, name: &str) -> Resul
     Ok(self::application(service, field, name).await?.client_id.to_string())
 }
 
-/// Whether a listener makes the attempts at a webhook, which is named by its id or by that of its
-/// application.
-///
-/// # Errors
-/// The store fails.
-pub(super) async fn has_listener(service: &Service, id: &str) -> Result<bool, Error> {
-    for application in applications(service).await? {
-        let Ok(details) = service.webhook_details(&application.client_id).await else { continue };
-        let webhook = details.webhook;
-        if application.client_id.as_str() == id || webhook.webhook_id.as_str() == id {
-            return Ok(webhook.url.is_none());
-        }
-    }
-    Ok(false)
-}
-
 /// The first application, if none is named.
 ///
 /// # Errors

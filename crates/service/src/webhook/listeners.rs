@@ -13,7 +13,7 @@ use store::Tx;
 use store::queries::deliveries::DueDelivery;
 
 use crate::cluster::nodes::Readiness;
-use crate::webhook::deliveries::{Attempt, AttemptKey, Report};
+use crate::webhook::deliveries::{Attempt, AttemptKey, Delivery, Report};
 use crate::webhook::webhooks::{Webhook, WebhookDetails, details_of};
 use crate::{Error, Service};
 
@@ -106,7 +106,7 @@ impl Service {
             }
             tokio::select! {
                 _ = written.changed() => {}
-                () = self.clock().sleep(left.min(POLL_EVERY)) => {}
+                () = self.clock().sleep(left.min(self.listener_pause())) => {}
             }
         }
     }
@@ -132,7 +132,7 @@ impl Service {
             })
             .await?;
         check_address(&webhook)?;
-        let leased = delivery.filter(|delivery| delivery.in_flight && delivery.attempts == number);
+        let leased = delivery.as_ref().filter(|delivery| delivery.in_flight && delivery.attempts == number);
         let signed_at = leased.map(|delivery| delivery.due_at.plus_ms(-WEBHOOK_LEASE_MS));
         let now = self.now();
         let outcome = match response {
@@ -146,8 +146,19 @@ impl Service {
         let began_at = now.plus_ms(-duration_ms);
         let answer = answer.into_bytes();
         let report = Report { key, outcome, began_at, duration_ms, answer, signed_at };
-        let recorded = self.record_attempts(vec![report]).await?;
-        Ok(recorded.into_iter().next().and_then(|(_, next)| next).map(StateAfterAttempt::of))
+        let taken = self.end_of_listener(&report);
+        if taken.as_ref().is_some_and(|taken| taken.is_copy) {
+            self.tell_of_listener(client_id, taken.as_ref(), &report, None);
+            return Ok(delivery.as_ref().map(StateAfterAttempt::now));
+        }
+        let next = self.record_of_listener(client_id, taken.as_ref(), report).await?;
+        Ok(next.map(StateAfterAttempt::of))
+    }
+
+    /// The pause of a waiting listener until its next look.
+    fn listener_pause(&self) -> Duration {
+        let held = self.0.listener_attempts.next_ready_in(self.clock().monotonic());
+        held.unwrap_or(POLL_EVERY).min(POLL_EVERY)
     }
 
     async fn poll_for_listener(&self, client_id: &ClientId, limit: i64) -> Result<Vec<Attempt>, Error> {
@@ -164,20 +175,33 @@ impl Service {
             if webhook.disabled.is_some() {
                 return Err(disabled().into());
             }
-            let abandoned: Vec<_> = due.iter().filter(|due| due.in_flight).collect();
-            if abandoned.is_empty() && due.is_empty() {
-                return Ok(Vec::new());
+            let abandoned = due.iter().filter(|due| due.in_flight);
+            let reports: Vec<Report> = abandoned.map(|due| unanswered(&webhook.webhook_id, due)).collect();
+            if reports.is_empty() {
+                let held = self.held_for_listener(&webhook.webhook_id, limit);
+                return match due.is_empty() || !held.is_empty() {
+                    true => Ok(held),
+                    false => self.take_for_listener(&webhook.webhook_id, limit).await,
+                };
             }
-            if abandoned.is_empty() {
-                return self.take_deliveries(&webhook.webhook_id, limit).await;
+            let taken: Vec<_> = reports.iter().map(|report| self.end_of_listener(report)).collect();
+            let recorded = self.record_attempts(reports.clone()).await?;
+            for (report, taken) in reports.iter().zip(&taken) {
+                let of_it = recorded.iter().find(|(key, _)| *key == report.key);
+                let next = of_it.and_then(|(_, next)| *next);
+                self.tell_of_listener(client_id, taken.as_ref(), report, next);
             }
-            let reports = abandoned.into_iter().map(|due| unanswered(&webhook.webhook_id, due));
-            self.record_attempts(reports.collect()).await?;
         }
     }
 }
 
 impl StateAfterAttempt {
+    /// The state of a message whose attempt was recorded before.
+    fn now(delivery: &Delivery) -> Self {
+        let is_waiting = delivery.state == DeliveryState::Waiting;
+        Self { state: delivery.state, next_at: is_waiting.then_some(delivery.due_at) }
+    }
+
     fn of(next: Next) -> Self {
         match next {
             Next::Done => Self { state: DeliveryState::Delivered, next_at: None },

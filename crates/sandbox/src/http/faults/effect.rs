@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use http::HeaderValue;
-use jobs::webhooks::{AttemptFault, LATE_MAX};
+use jobs::webhooks::LATE_MAX;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use service::attempt_faults::AttemptFault;
 
 use crate::fault::{Effect, FaultAnswer, FaultBody, MessageEffect, Moment, RequestEffect};
 use crate::http::answer::Problem;

@@ -164,11 +164,6 @@ impl Rule {
         }
         if let Some(name) = webhook {
             *name = names::webhook(service, "match.webhook", name).await?;
-            if names::has_listener(service, name).await? {
-                let rule = "has no address: a listener makes its attempts, and no rule hits them. Give it an address, \
-                            as in PUT /platform/v1/applications/…/webhook";
-                return Err(Problem::invalid("match.webhook", rule));
-            }
         }
         for (field, name) in [("match.user", user), ("match.channelId", channel_id)] {
             if let Some(name) = name {

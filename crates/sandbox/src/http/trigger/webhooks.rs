@@ -117,8 +117,8 @@ async fn until(input: &Input, words: &[&'static str]) -> Result<&'static str, Pr
             Err(error) => return Err(error.into()),
         }
     }
-    let none =
-        "no message is on its way to a webhook: `stagedoor trigger webhook --url URL` gives one an address";
+    let none = "no message is on its way to a webhook: `stagedoor trigger webhook --url URL` gives one an address, and \
+                `stagedoor webhook listen` fetches messages without one";
     Err(Problem::unmet("client", none))
 }
 

@@ -13,6 +13,7 @@ mod fault_command;
 mod faults;
 mod frames;
 mod listen;
+mod listener_faults;
 mod lost_answers;
 mod mail;
 mod networks;

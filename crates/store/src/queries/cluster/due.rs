@@ -87,7 +87,7 @@ const WEBHOOK_ATTEMPT: &str = due_sql!(
     "d.due_at",
     "w.client_id, d.message_id",
     "webhook_deliveries d JOIN webhooks w ON w.webhook_id = d.webhook_id
-    WHERE d.state = 'WAITING' AND w.enabled AND w.url IS NOT NULL AND w.client_id IS NOT NULL"
+    WHERE d.state = 'WAITING' AND w.enabled AND w.client_id IS NOT NULL"
 );
 
 /// A kind of what becomes due.

@@ -1,23 +1,16 @@
-//! Where a sandbox stands around every attempt: it may change what is sent, and receives the result.
-//! `stagedoor serve` has no fault point.
+//! The fault point of webhook attempts: a sandbox may change what is sent or handed to a listener, and
+//! receives the results. `stagedoor serve` has none.
 
 use std::time::Duration;
 
 use domain::delivery::{Next, Outcome};
-use domain::limits::{MINUTE_MS, WEBHOOK_LEASE_MS};
+use domain::limits::MINUTE_MS;
 use domain::{ClaimId, ClientId, Timestamp};
-use service::deliveries::{Attempt, AttemptKey};
 
-use super::client::ATTEMPT_MAX;
+use crate::webhook::attempt::{Attempt, AttemptKey};
 
 /// How old the timestamp of [`AttemptFault::OldTimestamp`] is.
 pub const OLD_TIMESTAMP_MS: i64 = 10 * MINUTE_MS;
-/// Maximum of [`AttemptFault::Late`]. A message whose lease ends before its answer is recorded is sent again,
-/// so the lease has to last longer than this wait, an attempt and the record of its result.
-pub const LATE_MAX: Duration = LEASE.saturating_sub(ATTEMPT_MAX).saturating_sub(RECORD_MAX);
-const LEASE: Duration = Duration::from_millis(WEBHOOK_LEASE_MS.unsigned_abs());
-/// How long the record of a result may take.
-const RECORD_MAX: Duration = Duration::from_secs(2);
 
 /// The end of the name of the signature's header.
 const SIGNATURE: &str = "Signature";
@@ -53,7 +46,7 @@ pub struct SentAttempt {
     pub client_id: ClientId,
     /// The claim that the message reports; `None` for a test message.
     pub claim_id: Option<ClaimId>,
-    /// The address without its query.
+    /// The address without its query; `None` for the attempt of a listener.
     pub url: Option<String>,
     /// When it began.
     pub began_at: Timestamp,
@@ -70,7 +63,7 @@ pub struct SentAttempt {
 }
 
 /// Stands around every attempt.
-pub trait FaultPoint: std::fmt::Debug + Send + Sync {
+pub trait AttemptFaultPoint: std::fmt::Debug + Send + Sync {
     /// The fault of an attempt that begins, with the id of its rule.
     fn fault(&self, client_id: &ClientId, key: &AttemptKey) -> Option<(String, AttemptFault)>;
 
@@ -79,7 +72,7 @@ pub trait FaultPoint: std::fmt::Debug + Send + Sync {
 }
 
 /// The attempt as it is sent with a fault.
-pub(super) fn tampered(mut attempt: Attempt, fault: AttemptFault) -> Attempt {
+pub fn tampered(mut attempt: Attempt, fault: AttemptFault) -> Attempt {
     match fault {
         AttemptFault::WrongSignature => {
             for (_, value) in attempt.headers.iter_mut().filter(|(name, _)| name.ends_with(SIGNATURE)) {
@@ -113,12 +106,6 @@ fn changed(body: Vec<u8>) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_late_attempt_is_recorded_before_its_lease_ends() {
-        assert_eq!(LATE_MAX, Duration::from_secs(8));
-        assert!(LATE_MAX + ATTEMPT_MAX < LEASE);
-    }
 
     #[test]
     fn a_changed_body_names_another_claim_and_a_wrong_signature_has_the_form_of_a_right_one() {
