@@ -28,7 +28,7 @@ FAST = ["--fast-pings", "--jobs", "8"]
 AT_ONCE = ["--fast-pings", "--jobs", "16"]
 
 RECONNECTING = {
-    "socket-closed", "connection-lost", "silent-socket", "late-connected", "doubled-system", "restart",
+    "socket-closed", "connection-lost", "silent-socket", "late-connected", "doubled-system", "restart", "subway",
     "parallel-expiry",
 }  # fmt: skip
 # A bot may stay away there. If it comes back, it has to do it well.
@@ -60,7 +60,7 @@ BAD = {
     "silent": EVERY_CHECK,
     "subscribe-early": {"late-connected", "doubled-system"},
     "subscribe-twice": {"doubled-system"},
-    "wait-forever": {"silent-socket"},
+    "wait-forever": {"silent-socket", "subway"},
 }
 
 # The verdicts of published clients, on the profile `observed`.
@@ -82,6 +82,7 @@ BUZZK = COMMON | {
     "own-mistake": "did-not-back-off",
     "connection-lost": "passed",
     "silent-socket": "passed",
+    "subway": "passed",
     "late-connected": "passed",
     "doubled-system": "subscribed-twice",
     "restart": "did-not-reconnect",
@@ -99,6 +100,7 @@ CHZZKPY = COMMON | {
     "socket-closed": "did-not-reconnect",
     "connection-lost": "did-not-reconnect",
     "silent-socket": "did-not-reconnect",
+    "subway": "did-not-reconnect",
     "late-connected": "did-not-reconnect",
     "parallel-expiry": "did-not-reconnect",
     "doubled-system": "did-not-reconnect",

@@ -68,8 +68,8 @@ pub struct DoctorOptions {
     #[arg(long, value_name = "PREFIX", default_value = "STAGEDOOR_")]
     prefix: String,
 
-    /// Pings every 2 seconds, and waits 4 for an answer, in the check silent-socket. It then takes seconds,
-    /// for a bot that takes both from the handshake, as client libraries do.
+    /// Pings every 2 seconds, and waits 4 for an answer, in the checks silent-socket and subway. They then
+    /// take seconds, for a bot that takes both from the handshake, as client libraries do.
     #[arg(long)]
     fast_pings: bool,
 

@@ -155,8 +155,8 @@ struct EffectOptions {
     /// changed after it was signed.
     #[arg(long, value_name = "PART")]
     tamper: Option<String>,
-    /// The calls and sockets of an application or a user pass this network: slow, subway, handover or
-    /// offline.
+    /// The calls and sockets of an application or a user pass this network: slow, subway, handover,
+    /// tunnel or offline.
     #[arg(long, value_name = "PROFILE")]
     net: Option<String>,
 }

@@ -47,6 +47,8 @@ pub(crate) enum Passage {
     After(Duration),
     /// Its connection is lost after this time.
     LostAfter(Duration),
+    /// It waits until the rule is gone.
+    Held,
 }
 
 impl FaultRules {
@@ -77,6 +79,11 @@ impl FaultRules {
     /// The rules.
     pub fn list(&self) -> Vec<KeptRule> {
         self.with(|kept| kept.rules.clone())
+    }
+
+    /// Whether there is a rule with this id.
+    pub fn has(&self, id: &str) -> bool {
+        self.with(|kept| kept.rules.iter().any(|rule| rule.id == id))
     }
 
     /// Removes a rule. Returns whether there was one.
@@ -136,7 +143,9 @@ impl FaultRules {
             let (network, end) = profile.state(rule.seed, at);
             let passage = match network {
                 NetworkState::Up => Passage::After(rule.latency(state)?),
-                NetworkState::Silent => Passage::LostAfter(end.unwrap_or(at).saturating_sub(at)),
+                NetworkState::Silent => {
+                    end.map_or(Passage::Held, |end| Passage::LostAfter(end.saturating_sub(at)))
+                }
                 NetworkState::Down => Passage::LostAfter(Duration::ZERO),
             };
             state.hits += u64::from(network != NetworkState::Up);

@@ -25,6 +25,8 @@ use crate::truncated::truncate;
 const CLIENT_ID: &str = "client-id";
 /// The name of a restart among the rules.
 const RESTART: &str = "restart";
+/// How often a held request looks whether its network works again, in real time.
+const HELD_LOOK_EVERY: Duration = Duration::from_millis(20);
 const SANDBOX_FAULT: HeaderName = HeaderName::from_static("sandbox-fault");
 
 /// A fault ends the connection of a request without an answer.
@@ -152,17 +154,34 @@ impl Interceptor {
         if self.0.faults().is_away(self.0.monotonic()) {
             return Some((RESTART.to_owned(), json!({ "cut": Moment::Before })));
         }
-        let passed = self.0.faults().pass_request(request.for_rules(), self.0.monotonic());
-        let (rule, profile, passage) = passed?;
-        match passage {
-            Passage::After(span) => {
-                self.wait(span).await;
-                None
+        loop {
+            let passed = self.0.faults().pass_request(request.for_rules(), self.0.monotonic());
+            let (rule, profile, passage) = passed?;
+            match passage {
+                Passage::After(span) => {
+                    self.wait(span).await;
+                    return None;
+                }
+                Passage::LostAfter(span) => {
+                    self.wait(span).await;
+                    return Some((rule, profile.fault("cut")));
+                }
+                Passage::Held => {
+                    let is_lost = tokio::select! {
+                        () = self.wait_until_gone(&rule) => false,
+                        () = self.0.log().ended() => true,
+                    };
+                    if is_lost {
+                        return Some((rule, profile.fault("cut")));
+                    }
+                }
             }
-            Passage::LostAfter(span) => {
-                self.wait(span).await;
-                Some((rule, profile.fault("cut")))
-            }
+        }
+    }
+
+    async fn wait_until_gone(&self, rule: &str) {
+        while self.0.faults().has(rule) {
+            self.wait(HELD_LOOK_EVERY).await;
         }
     }
 

@@ -25,6 +25,8 @@ pub(crate) struct NetworkProfile {
     breaks: Option<Breaks>,
     /// There is no network.
     is_offline: bool,
+    /// Nothing passes, and no connection is lost.
+    is_silent: bool,
 }
 
 /// How a network breaks. Spans from a shortest to a longest, in milliseconds.
@@ -39,7 +41,7 @@ struct Breaks {
     down_ms: [u64; 2],
 }
 
-const PROFILES: [NetworkProfile; 4] = [
+const PROFILES: [NetworkProfile; 5] = [
     NetworkProfile {
         name: "slow",
         about: "a crowded mobile network: everything arrives, much later",
@@ -47,6 +49,7 @@ const PROFILES: [NetworkProfile; 4] = [
         jitter_ms: 400,
         breaks: None,
         is_offline: false,
+        is_silent: false,
     },
     NetworkProfile {
         name: "subway",
@@ -55,6 +58,7 @@ const PROFILES: [NetworkProfile; 4] = [
         jitter_ms: 350,
         breaks: Some(Breaks { up_ms: [8_000, 20_000], silent_ms: [500, 2_000], down_ms: [2_000, 5_000] }),
         is_offline: false,
+        is_silent: false,
     },
     NetworkProfile {
         name: "handover",
@@ -63,6 +67,16 @@ const PROFILES: [NetworkProfile; 4] = [
         jitter_ms: 40,
         breaks: Some(Breaks { up_ms: [15_000, 15_000], silent_ms: [2_000, 2_000], down_ms: [0, 0] }),
         is_offline: false,
+        is_silent: false,
+    },
+    NetworkProfile {
+        name: "tunnel",
+        about: "one long tunnel: sessions fall silent and stay so, and calls wait until the rule is removed",
+        latency_ms: 0,
+        jitter_ms: 0,
+        breaks: None,
+        is_offline: false,
+        is_silent: true,
     },
     NetworkProfile {
         name: "offline",
@@ -71,6 +85,7 @@ const PROFILES: [NetworkProfile; 4] = [
         jitter_ms: 0,
         breaks: None,
         is_offline: true,
+        is_silent: false,
     },
 ];
 
@@ -99,7 +114,11 @@ impl NetworkProfile {
     /// What the network does at a time after its beginning, and when that ends; `None` if it does not end.
     pub fn state(&self, seed: u64, at: Duration) -> (NetworkState, Option<Duration>) {
         let Some(breaks) = &self.breaks else {
-            return (if self.is_offline { NetworkState::Down } else { NetworkState::Up }, None);
+            return match (self.is_offline, self.is_silent) {
+                (true, _) => (NetworkState::Down, None),
+                (false, true) => (NetworkState::Silent, None),
+                (false, false) => (NetworkState::Up, None),
+            };
         };
         let mut random = seed;
         let mut end = Duration::ZERO;
@@ -172,6 +191,7 @@ mod tests {
         let state = |name: &str| NetworkProfile::from_name(name).expect("a profile").state(1, Duration::MAX);
         assert_eq!(state("slow"), (NetworkState::Up, None));
         assert_eq!(state("offline"), (NetworkState::Down, None));
+        assert_eq!(state("tunnel"), (NetworkState::Silent, None));
         assert_eq!(NetworkProfile::from_name("train"), None);
     }
 

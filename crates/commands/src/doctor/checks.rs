@@ -135,6 +135,12 @@ pub const CHECKS: &[Check] = &[
         run: |stage| Box::pin(doubles::event(stage)),
     },
     Check {
+        name: "subway",
+        about: "nothing passes the network for longer than pings wait; takes up to three minutes",
+        needs: Needs::Pings,
+        run: |stage| Box::pin(sockets::subway(stage)),
+    },
+    Check {
         name: "storm",
         about: "100 events a second for five seconds",
         needs: Needs::Session,

@@ -284,6 +284,15 @@ impl Stage {
         self.post("/sandbox/v1/faults", rule).await
     }
 
+    /// Removes a fault rule.
+    ///
+    /// # Errors
+    /// [`CommandFailure`].
+    pub async fn remove_fault(&self, id: &str) -> Result<(), CommandFailure> {
+        let path = format!("/sandbox/v1/faults/{id}");
+        self.target.call(Method::DELETE, &path, None, Duration::ZERO).await.map(drop)
+    }
+
     /// Gives the bot a reason to make a call: a message, and the end of its sessions.
     ///
     /// # Errors

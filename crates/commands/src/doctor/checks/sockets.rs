@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::doctor::exchange::Exchange;
-use crate::doctor::finding::{CheckOutcome, CheckResult, Finding};
+use crate::doctor::finding::{CheckOutcome, CheckResult, Finding, Misdeed};
 use crate::doctor::rules;
 use crate::doctor::stage::Stage;
 use crate::failure::CommandFailure;
@@ -116,10 +116,51 @@ pub async fn lost(stage: &mut Stage) -> CheckResult {
 pub async fn silent(stage: &mut Stage) -> CheckResult {
     let (since, events) = begin(stage).await?;
     stage.cut_connections(true).await?;
-    let pings = if stage.equipment.fast_pings { FAST_PINGS_END } else { PINGS_END };
-    let limit = pings + stage.patience;
+    let limit = pings_end(stage) + stage.patience;
     let found = comes_back(stage, since, &events, limit, "no ping was answered any more").await?;
     Ok(CheckOutcome::of(found, CAME_BACK))
+}
+
+/// A tunnel: nothing passes the network, in no direction, for longer than a ping and its answer may take.
+/// Then both sides know that the connection is dead, so a bot that is not back afterwards has not noticed.
+/// Its calls wait as well, so a bot that gives up within the tunnel does not come back either.
+pub async fn subway(stage: &mut Stage) -> CheckResult {
+    let (since, events) = begin(stage).await?;
+    let rule = stage.fault(json!({ "profile": "tunnel" })).await?["id"].take();
+    let pings = pings_end(stage);
+    stage.watch(pings).await?;
+    stage.remove_fault(rule.as_str().unwrap_or_default()).await?;
+    let why = format!("nothing passed the network for {} seconds", pings.as_secs());
+    let mut found = comes_back(stage, since, &events, pings + stage.patience * 2, &why).await?;
+    if found.is_empty() {
+        found.extend(missed(stage, &events).await?);
+    }
+    Ok(CheckOutcome::of(found, format!("after the tunnel {CAME_BACK}, and missed no event from then on")))
+}
+
+/// An event that does not reach a session of the bot.
+async fn missed(stage: &Stage, events: &BTreeSet<String>) -> Result<Option<Finding>, CommandFailure> {
+    let channel = &stage.channel_id;
+    for (event, fields) in [
+        ("chat", json!({ "channel": channel, "message": "after the tunnel" })),
+        ("donation", json!({ "to": channel, "amount": 1000 })),
+        ("subscription", json!({ "to": channel, "month": 2 })),
+    ] {
+        if !events.contains(event) {
+            continue;
+        }
+        let delivered = stage.trigger(event, fields).await?["delivered"].as_u64();
+        if delivered == Some(0) {
+            let saw = format!("after it had come back, a {event} reached no session of it");
+            return Ok(Some(Finding { misdeed: Misdeed::DidNotResubscribe, saw, records: Vec::new() }));
+        }
+    }
+    Ok(None)
+}
+
+/// How long it takes until both sides know that a connection is dead.
+fn pings_end(stage: &Stage) -> Duration {
+    if stage.equipment.fast_pings { FAST_PINGS_END } else { PINGS_END }
 }
 
 /// The service stops, and starts again.

@@ -186,6 +186,10 @@ const TEXTS: &[(&str, &str)] = &[
         "15초마다 기지국이 바뀝니다: 연결이 2초 동안 조용해졌다가 끊깁니다",
     ),
     (
+        "one long tunnel: sessions fall silent and stay so, and calls wait until the rule is removed",
+        "긴 터널: 세션이 조용해진 채로 있고, 규칙을 지울 때까지 요청이 기다립니다",
+    ),
+    (
         "no network: sessions are lost, and no request is answered",
         "네트워크 없음: 세션이 끊기고, 요청에 답이 없습니다",
     ),

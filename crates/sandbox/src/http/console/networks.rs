@@ -14,6 +14,7 @@ const LABELS: &[(&str, &str, &str)] = &[
     ("slow", "느린 망", "Slow"),
     ("subway", "지하철", "Subway"),
     ("handover", "기지국 이동", "Handover"),
+    ("tunnel", "터널", "Tunnel"),
     ("offline", "연결 없음", "Offline"),
 ];
 

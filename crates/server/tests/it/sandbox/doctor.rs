@@ -85,6 +85,8 @@ async fn a_bad_bot_fails_the_checks_of_its_misdeed() {
         ("no-reconnect", "connection-lost", "did-not-reconnect"),
         ("subscribe-early", "late-connected", "subscribed-early"),
         ("subscribe-twice", "doubled-system", "subscribed-twice"),
+        ("wait-forever", "subway", "did-not-reconnect"),
+        ("no-resubscribe", "subway", "did-not-resubscribe"),
         ("refresh-each", "parallel-expiry", "reused-refresh-token did-not-resubscribe ended"),
         ("answer-twice", "doubled-event", "handled-twice"),
         ("answer-twice", "doubled-claim", "handled-twice"),

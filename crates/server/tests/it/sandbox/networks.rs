@@ -144,7 +144,7 @@ async fn a_network_is_chosen_by_option_and_by_command() {
     let added = fault(&["add", "--net", "subway", "--client", "demo", "--seed", "3"]).await;
     assert_eq!(added.stdout, "fault-2  hits 0  net=subway  when clientId=demo\n");
     let profiles = fault(&["profiles"]).await.stdout;
-    for name in ["slow", "subway", "handover", "offline"] {
+    for name in ["slow", "subway", "handover", "tunnel", "offline"] {
         assert!(profiles.lines().any(|line| line.starts_with(name)), "{profiles}");
     }
     let wrong = run(stagedoor(&["dev", "--net", "train"])).await;
