@@ -95,10 +95,10 @@ fn run(cli: Cli, matches: &ArgMatches) -> Result<(), CommandFailure> {
             run_serve(&options, telemetry).map_err(|failure| logged(failure, format))
         }
         Command::Dev(options) => {
-            let telemetry = options.common.telemetry(DEV_LOG, None)?;
+            let telemetry = options.common.telemetry(DEV_LOG, None).map_err(CommandFailure::Usage)?;
             let format = telemetry.format();
             telemetry.start(sources())?;
-            runtime()?.block_on(sandbox(&options)).map_err(|why| logged(why.into(), format))
+            runtime()?.block_on(sandbox(&options)).map_err(|failure| logged(failure, format))
         }
     }
 }
@@ -183,20 +183,20 @@ async fn reload_at_hangup(mut hangup: Signal, certificate: Arc<ServedCertificate
     }
 }
 
-async fn sandbox(options: &DevOptions) -> Result<(), String> {
+async fn sandbox(options: &DevOptions) -> Result<(), CommandFailure> {
     // The signals are handled before the temporary folder exists, so a signal cannot leave the folder behind.
     let mut stop = Signals::listen()?;
     // Files of the sandbox, such as copies of its databases, are for its user alone.
     rustix::process::umask(Mode::RWXG | Mode::RWXO);
     let mut claim = match state_file::claim(&state_file::folder(), options.name.as_deref()) {
         Ok(claim) => Some(claim),
-        Err(NotClaimed::Taken(why)) => return Err(why),
+        Err(NotClaimed::Taken(why)) => return Err(why.into()),
         Err(NotClaimed::Folder(error)) => {
             tracing::warn!(%error, "failed to write the state file: commands need --server and the operator key");
             None
         }
     };
-    let opening = options.opening()?;
+    let opening = options.opening().map_err(CommandFailure::Usage)?;
     let tls = opening.settings().tls.as_ref().filter(|tls| tls.write_hosts);
     let lines = tls.map(|tls| tls.lines.clone());
     let Some((worlds, world)) = or_stopped(&mut stop, opening.start()).await? else {
@@ -240,10 +240,10 @@ fn take_back_stale_hosts(path: &Path) {
 }
 
 /// The result of `start`; `None` if a signal to stop comes first.
-async fn or_stopped<T>(
+async fn or_stopped<T, E>(
     stop: &mut Signals,
-    start: impl Future<Output = Result<T, String>>,
-) -> Result<Option<T>, String> {
+    start: impl Future<Output = Result<T, E>>,
+) -> Result<Option<T>, E> {
     tokio::select! {
         biased;
         _ = stop.next() => Ok(None),

@@ -14,6 +14,7 @@ mod worlds;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use commands::CommandFailure;
 use domain::Timestamp;
 use domain::secret::OperatorKey;
 use sandbox::WorldFile;
@@ -107,15 +108,18 @@ impl Opening {
     /// Starts the main world. Returns the worlds and the description of the main one.
     ///
     /// # Errors
-    /// A sentence for the developer.
-    pub async fn start(self) -> Result<(Arc<Worlds>, World), String> {
+    /// A sentence for the developer, and whether the world file is wrong.
+    pub async fn start(self) -> Result<(Arc<Worlds>, World), CommandFailure> {
         let Self { settings, root, creation, kept_clock, source } = self;
         Worlds::start(settings, root, creation, kept_clock).await.map_err(|error| match (error, source) {
             (CreationError::File(error), Some((path, text))) => {
-                format!("--world {}: {}", path.display(), error.located_in(&text))
+                let path = path.display();
+                CommandFailure::Usage(format!("--world {path}: {}", error.located_in(&text)))
             }
-            (CreationError::File(error), None) => format!("failed to seed the world: {error}"),
-            (CreationError::Failed(error), _) => error,
+            (CreationError::File(error), None) => {
+                CommandFailure::Failed(format!("failed to seed the world: {error}"))
+            }
+            (CreationError::Failed(error), _) => CommandFailure::Failed(error),
         })
     }
 }

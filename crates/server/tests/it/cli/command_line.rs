@@ -209,15 +209,17 @@ async fn a_temporary_world_is_deleted_at_exit() {
 async fn an_occupied_address_and_a_missing_store_are_reported_in_a_sentence() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let taken = taken.local_addr().expect("an address").to_string();
-    for (arguments, part) in [
-        (vec!["dev", "--listen", &taken], "cannot listen on"),
-        (vec!["dev", "--listen", "127.0.0.1:0", "--platform-listen", &taken], "cannot listen on"),
-        (vec!["dev", "--database-url", "mysql://x"], "--database-url must begin with postgres://"),
-        (vec!["dev", "--data", "/dev/null/x"], "--data /dev/null/x"),
-        (vec!["dev", "--log", "=[", "--listen", "127.0.0.1:0"], "--log"),
+    for (arguments, code, part) in [
+        (vec!["dev", "--listen", &taken], 1, "cannot listen on"),
+        (vec!["dev", "--listen", "127.0.0.1:0", "--platform-listen", &taken], 1, "cannot listen on"),
+        (vec!["dev", "--database-url", "mysql://x"], 2, "--database-url must begin with postgres://"),
+        (vec!["dev", "--data", "/dev/null/x"], 2, "--data /dev/null/x"),
+        (vec!["dev", "--log", "=[", "--listen", "127.0.0.1:0"], 2, "--log"),
+        (vec!["dev", "--brand-color", "red"], 2, "--brand-color"),
+        (vec!["dev", "--world", "/nowhere.yaml"], 2, "--world /nowhere.yaml"),
     ] {
         let output = run(stagedoor(&arguments)).await;
-        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {}", output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", output.stderr);
         let last = output.stderr.lines().last().unwrap_or_default();
         assert!(last.starts_with("stagedoor: ") && last.contains(part), "{}", output.stderr);
         assert_eq!(output.stdout, "");

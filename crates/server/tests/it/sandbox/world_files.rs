@@ -259,7 +259,7 @@ async fn a_mistake_is_reported_with_its_line_and_column() {
         let path = file(&folder, "wrong.yaml", &text);
         let refused =
             run(stagedoor_in(folder.path(), &["dev", "--listen", "127.0.0.1:0", "--world", &path])).await;
-        assert_eq!(refused.status.code(), Some(1), "{}", refused.stderr);
+        assert_eq!(refused.status.code(), Some(2), "{}", refused.stderr);
         assert!(refused.stderr.contains(part) && refused.stderr.contains("wrong.yaml"), "{}", refused.stderr);
     }
     let missing = run(stagedoor_in(folder.path(), &["dev", "--world", "/nowhere.yaml"])).await;
