@@ -8,6 +8,7 @@ use domain::drops::{Campaign, Period, Reward};
 use domain::live::{Category, CategoryChoice, CategoryType};
 use domain::member::MemberRole;
 use domain::operator_key::OperatorRole;
+use domain::quota::QuotaShare;
 use domain::secret::WebhookSecret;
 use domain::{
     CampaignId, CategoryId, ChannelId, ClaimId, ClientId, Invalid, Language, OrganizationId, Profile,
@@ -81,6 +82,10 @@ impl PersonItem {
             let rule = format!("must not be given together with {other}");
             Err(WorldFileError::new(format!("{path}.{field}"), rule))
         };
+        if self.email_proven && self.email.is_none() {
+            let rule = "must be given together with email";
+            return Err(WorldFileError::new(format!("{path}.emailProven"), rule));
+        }
         if let Some(email) = &self.email {
             id(path, Email::parse(email))?;
             if !self.can_sign_in {
@@ -184,6 +189,16 @@ impl MemberItem {
 }
 
 impl ApplicationItem {
+    /// The part of the quotas that it has, if it is not all.
+    pub(super) fn quota_share(&self, path: &str) -> Converted<Option<QuotaShare>> {
+        let Some(percent) = self.quota_percent else { return Ok(None) };
+        let wrong = |rule: &str| WorldFileError::new(format!("{path}.quotaPercent"), rule);
+        if !self.quota {
+            return Err(wrong("must not be given together with quota: false"));
+        }
+        QuotaShare::percent(percent).map(Some).ok_or_else(|| wrong("must be a number from 1 to 100"))
+    }
+
     pub(super) fn convert(&self, path: &str) -> Converted<ApplicationRecord> {
         if let Some(secret) = &self.client_secret {
             secret_text(&format!("{path}.clientSecret"), secret)?;
@@ -207,6 +222,7 @@ impl ApplicationItem {
             let rule = "must not be given together with organizationId";
             return Err(WorldFileError::new(format!("{path}.ownerChannelId"), rule));
         }
+        self.quota_share(path)?;
         Ok(ApplicationRecord {
             client_id: id(path, ClientId::parse("clientId", &self.client_id))?,
             name: self.name.clone().unwrap_or_else(|| self.client_id.clone()),

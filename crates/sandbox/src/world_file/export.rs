@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use domain::channel::SubscriberSort;
 use domain::chat_settings::ChatSettings;
 use domain::drops::FulfillmentState;
+use domain::quota::QuotaShare;
 use domain::{CampaignId, ChannelId, Refusal, Scope, Timestamp};
 use service::channel_admin::{ChannelDetails, ChannelFilter};
 use service::channels::StoredPassword;
@@ -213,6 +214,12 @@ impl WorldFile {
                     owner_channel_id: life.application.owner.as_ref().map(ToString::to_string),
                     profile,
                     quota: life.application.quota.is_limited(),
+                    quota_percent: match life.application.quota {
+                        QuotaShare::Percent(percent) if life.application.quota.is_lowered() => {
+                            Some(percent.into())
+                        }
+                        _ => None,
+                    },
                     webhook,
                 });
             }
@@ -314,7 +321,8 @@ async fn person(
     Ok(PersonItem {
         password,
         password_hash,
-        email,
+        email_proven: email.as_ref().is_some_and(|email| email.is_proven),
+        email: email.map(|email| email.email),
         can_sign_in,
         operator_role: channel.operator_role.map(|role| role.name().to_owned()),
         login: channel.login.filter(|login| login != id.as_str()),

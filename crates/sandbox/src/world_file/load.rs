@@ -180,6 +180,9 @@ impl WorldFile {
                 SignIn::Never => service.put_channel(parts.record, None).await,
             };
             of(&path, put)?;
+            if let Some(email) = entry.email.as_ref().filter(|_| entry.email_proven) {
+                of(&path, service.write_proven_email(&channel, email).await)?;
+            }
             if let Some(role) = parts.role {
                 of(&path, service.put_operator_role(&channel, role).await)?;
             }
@@ -225,6 +228,9 @@ impl ApplicationItem {
         record.redirect_uris.extend(catch_address.filter(|_| self.catch_redirects).cloned());
         let client_id = record.client_id.clone();
         of(path, service.put_application(record).await)?;
+        if let Some(share) = self.quota_share(path)? {
+            of(path, service.set_quota_share(&client_id, share).await)?;
+        }
         match &self.webhook {
             Some(webhook) => {
                 let path = format!("{path}.webhook");

@@ -93,6 +93,9 @@ pub struct PersonItem {
     /// The e-mail address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub email: Option<String>,
+    /// Whether the address is proven. Default: false.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub email_proven: bool,
     /// Whether the person has a login. Default: true.
     #[serde(default = "yes", skip_serializing_if = "is_true")]
     pub can_sign_in: bool,
@@ -257,6 +260,9 @@ pub struct ApplicationItem {
     /// Whether quotas apply to it. Default: true.
     #[serde(default = "yes", skip_serializing_if = "is_true")]
     pub quota: bool,
+    /// The part of each quota that it has, in percent: 1 to 100. Default: 100.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quota_percent: Option<i64>,
     /// Its webhook.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub webhook: Option<WebhookItem>,

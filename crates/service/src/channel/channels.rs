@@ -32,6 +32,15 @@ impl std::fmt::Debug for LoginCredentials {
     }
 }
 
+/// The e-mail address of a person.
+#[derive(Clone, Debug)]
+pub struct StoredEmail {
+    /// The address.
+    pub email: String,
+    /// Whether it is proven.
+    pub is_proven: bool,
+}
+
 /// What is known of the password of a person.
 #[derive(Clone, PartialEq, Eq)]
 pub enum StoredPassword {
@@ -132,19 +141,21 @@ impl Service {
         &self,
         channel: &ChannelId,
         candidates: Vec<String>,
-    ) -> Result<(StoredPassword, Option<String>), Error> {
+    ) -> Result<(StoredPassword, Option<StoredEmail>), Error> {
         let channel = channel.clone();
         let account = self.read(async move |tx: &mut Tx| Ok::<_, Error>(tx.account(&channel).await?));
         let Some(account) = account.await? else { return Ok((StoredPassword::None, None)) };
         let stored = account.password_hash;
+        let is_proven = account.email_verified_at.is_some();
+        let email = account.email.map(|email| StoredEmail { email, is_proven });
         for candidate in candidates {
             let Some(password) = Password::typed(&candidate) else { continue };
             let asker = Asker::Operator;
             if let Ok(true) = self.0.passwords.verify(password, Some(stored.clone()), asker).await {
-                return Ok((StoredPassword::Known(candidate), account.email));
+                return Ok((StoredPassword::Known(candidate), email));
             }
         }
-        Ok((StoredPassword::Hash(stored), account.email))
+        Ok((StoredPassword::Hash(stored), email))
     }
 
     /// Checks a channel and hashes its password before the transaction. Hashing is slow, and a transaction

@@ -35,6 +35,17 @@ pub enum RestrictionSpan {
 }
 
 impl Service {
+    /// Records that the address of a person is proven, without a link.
+    pub async fn write_proven_email(&self, channel: &ChannelId, email: &str) -> Result<(), Error> {
+        let (channel, email) = (channel.clone(), email.to_owned());
+        self.write(async move |work: &mut Work<'_>| {
+            let now = work.now();
+            work.verify_email(&channel, &email, now).await?;
+            Ok::<_, Error>(())
+        })
+        .await
+    }
+
     /// Up to [`ROWS_AT_ONCE`] chat messages of all chats in the order of their times, after an id.
     pub async fn message_rows(&self, after: Option<&MessageId>) -> Result<Vec<MessageRow>, Error> {
         let after = after.cloned().unwrap_or_else(|| MessageId::stored(String::new()));

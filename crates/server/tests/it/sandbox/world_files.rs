@@ -11,6 +11,7 @@ const WORLD: &str = r#"people:
     channelName: Mina
     login: mina@example.com
     email: mina@example.com
+    emailProven: true
     password: a password
     verifiedMark: true
     broadcastSetting: { defaultLiveTitle: Morning, categoryId: talk, tags: [news] }
@@ -52,6 +53,7 @@ applications:
           dueDate: '2026-03-06T00:00:00Z'
           createdDate: '2026-03-04T00:00:00Z'
           changedDate: '2026-03-05T04:00:00Z'
+  - { clientId: lowered, clientSecret: the-secret-of-the-lowered, quotaPercent: 30 }
 follows:
   - { channelId: mina, followerChannelId: byeol, createdDate: '2026-01-01T00:00:00Z' }
 subscriptions:
@@ -139,8 +141,18 @@ async fn a_sandbox_begins_with_what_the_file_describes() {
 async fn an_exported_world_loads_into_an_equal_world() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = file(&folder, "world.yaml", WORLD);
-    let in_file =
-        ["tierName: Gold", "liveId: 41", "2026-03-01", "안녕", "heart.png", "claim-2", "2099", "31"];
+    let in_file = [
+        "tierName: Gold",
+        "liveId: 41",
+        "2026-03-01",
+        "안녕",
+        "heart.png",
+        "claim-2",
+        "2099",
+        "31",
+        "emailProven: true",
+        "quotaPercent: 30",
+    ];
     for (name, options) in [("one", vec!["--world", &path]), ("default", vec![])] {
         let first = start(&folder, name, &options).await;
         let exported = export(&folder, name).await;
@@ -236,16 +248,18 @@ async fn a_world_with_a_history_is_exported_and_imported_as_it_is() {
 async fn a_mistake_is_reported_with_its_line_and_column() {
     let folder = tempfile::tempdir().expect("a folder");
     for (text, part) in [
-        (WORLD.replace("verifiedMark", "verified"), "line 7, column 5: unknown field `verified`"),
+        (WORLD.replace("verifiedMark", "verified"), "line 8, column 5: unknown field `verified`"),
         (
             WORLD.replace("http://localhost:3000", "http://example.com"),
-            "line 20, column 20: applications[0].redirectUris[0]: ",
+            "line 21, column 20: applications[0].redirectUris[0]: ",
         ),
         (
             WORLD.replace("followerChannelId: byeol", "followerChannelId: nobody"),
-            "line 48, column 43: follows[0]",
+            "line 50, column 43: follows[0]",
         ),
-        (WORLD.replace("failure: timeout", "fault: timeout"), "line 39, column 63: unknown field `fault`"),
+        (WORLD.replace("quotaPercent: 30", "quotaPercent: 130"), "applications[1].quotaPercent: "),
+        (WORLD.replace("    email: mina@example.com\n", ""), "people[0].emailProven: "),
+        (WORLD.replace("failure: timeout", "fault: timeout"), "line 40, column 63: unknown field `fault`"),
         (WORLD.replace("01900000-0000-7000-8000-000000000001", "1"), "webhook.messages[1].messageId: "),
         (
             WORLD.replace("chatSlowModeSec: 3", "chatSlowModeSec: 4"),
