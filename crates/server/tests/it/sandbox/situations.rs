@@ -1,11 +1,21 @@
 //! Situations of a bot that one call of the sandbox provokes: codes, restarts, chat rules, dead letters.
 
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 use testkit::{Receiver, Reply, Request, Response};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
 
 use super::deliveries::deliveries;
 use super::webhook::put_campaign;
-use crate::cli::process::Sandbox;
+use crate::cli::process::{Sandbox, run, stagedoor_in};
+
+/// Number of sandboxes at the same time.
+const TOGETHER: usize = 6;
 
 async fn trigger(sandbox: &Sandbox, kind: &str, fields: Value) -> Response {
     sandbox.api.operator(Request::post(format!("/sandbox/v1/trigger/{kind}")).json(&fields)).await
@@ -108,4 +118,57 @@ async fn a_message_is_tampered_with_dies_and_disables_its_webhook() {
     assert_eq!(webhook["enabled"], false, "{webhook}");
     let rules = sandbox.api.operator(Request::get("/sandbox/v1/faults")).await.content();
     assert_eq!(rules["data"].as_array().map(Vec::len), Some(1), "{rules}");
+}
+
+/// The words of a command line, with single quotes.
+fn words(line: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut is_quoted = false;
+    for letter in line.chars() {
+        match letter {
+            '\'' => is_quoted = !is_quoted,
+            ' ' if !is_quoted => words.push(String::new()),
+            _ => words.last_mut().expect("a word").push(letter),
+        }
+    }
+    words
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_situation_of_the_page_is_one_command() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/sandbox/situations.md");
+    let page = std::fs::read_to_string(page).expect("the page");
+    let rows = page.lines().filter_map(|line| line.strip_suffix("` |")?.rsplit_once("| `stagedoor "));
+    let commands: Vec<(&str, Vec<String>)> = rows.map(|(row, command)| (row, words(command))).collect();
+    let number = |row: &str| row.split('|').nth(1).and_then(|cell| cell.trim().parse::<u32>().ok());
+    let numbers: BTreeSet<u32> = commands.iter().filter_map(|(row, _)| number(row)).collect();
+    assert_eq!(numbers, (1..=19).collect(), "each situation has a row");
+    let receiver = Receiver::start().await;
+    receiver.usually(Reply::Status(204));
+    let (places, mut running) = (Arc::new(Semaphore::new(TOGETHER)), JoinSet::new());
+    for (_, command) in commands {
+        let (places, url) = (places.clone(), receiver.url("/hook"));
+        running.spawn(async move {
+            let _place = places.acquire_owned().await;
+            provoke(&command, &url).await;
+        });
+    }
+    while let Some(provoked) = running.join_next().await {
+        provoked.expect("a command that succeeds");
+    }
+}
+
+/// Runs a command in a sandbox of its own, with a bot and a receiver, because one may undo what another
+/// needs.
+async fn provoke(command: &[String], url: &str) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut dev = stagedoor_in(folder.path(), &["dev", "--json", "--listen", "127.0.0.1:0"]);
+    dev.stdout(Stdio::piped()).stderr(Stdio::null());
+    let sandbox = Sandbox::of(dev, folder.path().join("log")).await;
+    let (_, tokens) = sandbox.user(0, "demo");
+    let _bot = sandbox.api.open_user_session(&tokens.access).await;
+    trigger(&sandbox, "webhook", json!({ "url": url })).await.content();
+    let arguments: Vec<&str> = command.iter().map(String::as_str).collect();
+    let ran = run(stagedoor_in(folder.path(), &arguments)).await;
+    assert!(ran.status.success(), "{command:?}: {}{}", ran.stdout, ran.stderr);
 }
