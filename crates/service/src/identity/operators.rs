@@ -17,7 +17,7 @@ impl Service {
     /// Gives the person of a channel an operator role, with effect on the next request.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`] when the channel does not exist, or has no person who signs in.
+    /// `NotFound` when the channel does not exist, or has no person who signs in.
     pub async fn put_operator_role(&self, channel: &ChannelId, role: OperatorRole) -> Result<(), Error> {
         let channel = channel.clone();
         self.write(async move |work: &mut Work<'_>| {
@@ -37,7 +37,7 @@ impl Service {
     /// no error.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`] when the channel does not exist.
+    /// `NotFound` when the channel does not exist.
     pub async fn delete_operator_role(&self, channel: &ChannelId) -> Result<(), Error> {
         let channel = channel.clone();
         self.write(async move |work: &mut Work<'_>| {

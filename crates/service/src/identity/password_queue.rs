@@ -1,8 +1,8 @@
 //! The queue of the password checks: whose turn is next.
 //!
-//! The callers with the fewest recent checks come first: of an address block, and within it of an account. So
-//! a caller that repeats checks, right or wrong, waits behind everybody who does not. A full share is not for
-//! who came first, either: a caller with fewer recent checks takes the place of one with more.
+//! The callers with the fewest recent tries come first: of an address block, and within it of an account. So
+//! a caller that repeats tries, right, wrong or refused, waits behind everybody who does not. A full share is
+//! not for who came first, either: a caller with fewer recent tries takes the place of one with more.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -27,7 +27,7 @@ const BLOCK_WAITING_MAX: usize = 4;
 const ACCOUNT_WAITING_MAX: usize = 2;
 /// Maximum wait of a check for its turn.
 const WAIT_MAX: Duration = Duration::from_secs(2);
-/// Recent checks are forgotten after this time, at the latest after twice this time.
+/// Recent tries are forgotten after this time, at the latest after twice this time.
 const RECENT: Duration = Duration::from_secs(600);
 /// Maximum number of recent callers of each half of the memory.
 const RECENT_MAX: usize = 16_384;
@@ -66,7 +66,7 @@ struct Keys {
     account: u64,
 }
 
-/// How many recent checks a caller has: of its address block, and of its account there.
+/// How many recent tries a caller has: of its address block, and of its account there.
 type Rank = (u32, u32);
 
 /// Those who wait in one line: the operator, known places or unknown places. The lines take turns.
@@ -94,13 +94,13 @@ struct State {
     lines: [Line; 3],
     /// The line whose turn is next.
     next_line: usize,
-    recent: RecentChecks,
+    recent: RecentTries,
 }
 
-/// The number of recent checks of each caller, in a newer and an older half. When the newer half is full or
+/// The number of recent tries of each caller, in a newer and an older half. When the newer half is full or
 /// old, it replaces the older half.
 #[derive(Debug, Default)]
-struct RecentChecks {
+struct RecentTries {
     newer: HashMap<u64, u32>,
     older: HashMap<u64, u32>,
     since: Duration,
@@ -139,8 +139,9 @@ impl PasswordQueue {
         let (line, keys) = self.place(asker);
         let now = self.clock.monotonic();
         let mut state = self.state();
+        state.recent.add(keys, now);
         if state.running < RUNNING_MAX {
-            state.begin(keys, now);
+            state.running += 1;
             return Ok(Ok(Permit(self.clone())));
         }
         let State { lines, recent, .. } = &mut *state;
@@ -170,8 +171,7 @@ impl PasswordQueue {
     /// Gives turns while permits are free.
     fn give_turns(self: &Arc<Self>) {
         loop {
-            let now = self.clock.monotonic();
-            let next = self.state().next(now);
+            let next = self.state().next();
             let Some(turn) = next else { return };
             // If the caller has left meanwhile, dropping its permit gives the turn to the next one.
             drop(turn.send(Permit(self.clone())));
@@ -196,14 +196,8 @@ impl Drop for Permit {
 }
 
 impl State {
-    /// Counts a check that begins.
-    fn begin(&mut self, keys: Keys, now: Duration) {
-        self.running += 1;
-        self.recent.add(keys, now);
-    }
-
     /// Takes the next caller out of its line, if a permit is free.
-    fn next(&mut self, now: Duration) -> Option<oneshot::Sender<Permit>> {
+    fn next(&mut self) -> Option<oneshot::Sender<Permit>> {
         if self.running >= RUNNING_MAX {
             return None;
         }
@@ -214,9 +208,8 @@ impl State {
             // Of several with the same rank, the first one has waited longest.
             let first = line.0.iter().enumerate().min_by_key(|(_, waiter)| recent.rank(waiter.keys));
             if let Some(at) = first.map(|(at, _)| at) {
-                let Waiter { keys, turn } = line.0.remove(at);
-                self.begin(keys, now);
-                return Some(turn);
+                self.running += 1;
+                return Some(line.0.remove(at).turn);
             }
         }
         None
@@ -225,7 +218,7 @@ impl State {
 
 impl Line {
     /// Makes room for a caller within the shares of its account, of its address block and of all. In a full
-    /// share the caller displaces the last one with more recent checks.
+    /// share the caller displaces the last one with more recent tries.
     fn make_room(&mut self, keys: Keys, rank: impl Fn(Keys) -> Rank) -> Result<(), Busy> {
         if self.0.iter().filter(|waiter| waiter.keys == keys).count() >= ACCOUNT_WAITING_MAX {
             return Err(Busy);
@@ -257,7 +250,7 @@ impl Line {
     }
 }
 
-impl RecentChecks {
+impl RecentTries {
     fn add(&mut self, Keys { blocks: [block, network], account }: Keys, now: Duration) {
         if self.newer.len() >= RECENT_MAX || now.saturating_sub(self.since) >= RECENT {
             self.older = std::mem::take(&mut self.newer);
@@ -268,12 +261,13 @@ impl RecentChecks {
         }
     }
 
+    fn count(&self, key: u64) -> u32 {
+        let [newer, older] = [&self.newer, &self.older].map(|half| half.get(&key).copied().unwrap_or(0));
+        newer.saturating_add(older)
+    }
+
     fn rank(&self, Keys { blocks: [block, network], account }: Keys) -> Rank {
-        let count = |key: u64| {
-            let [newer, older] = [&self.newer, &self.older].map(|half| half.get(&key).copied().unwrap_or(0));
-            newer.saturating_add(older)
-        };
-        (count(block).max(count(network)), count(account))
+        (self.count(block).max(self.count(network)), self.count(account))
     }
 }
 
@@ -308,7 +302,10 @@ mod tests {
         let (queue, _permits) = full();
         let enter = |login, last| queue.enter(person(login, [192, 0, 2, last], false));
         let _first = [("a", 1), ("a", 1), ("b", 1), ("c", 1)].map(|(login, last)| waits(enter(login, last)));
-        assert!(enter("a", 1).is_err() && enter("d", 1).is_err());
+        assert!(enter("a", 1).is_err());
+        // In the full share the account with the most tries gives way.
+        let _displacing = waits(enter("d", 1));
+        assert_eq!(queue.state().lines[1].0.len(), BLOCK_WAITING_MAX);
         // The owner of an account has places elsewhere, also where the account is known.
         let _elsewhere = [waits(enter("a", 2)), waits(queue.enter(person("a", [192, 0, 2, 1], true)))];
     }
@@ -324,28 +321,25 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_callers_with_the_fewest_recent_checks_come_first() {
+    async fn the_callers_with_the_fewest_recent_tries_come_first() {
         let (queue, [permit, _other]) = full();
         let enter = |login, last| waits(queue.enter(person(login, [192, 0, 2, last], true)));
-        let mut of_one = [enter("a", 1), enter("b", 1), enter("c", 1), enter("d", 1)];
+        let mut of_one = [enter("a", 1), enter("a", 1), enter("b", 1), enter("c", 1)];
         let mut other = enter("e", 2);
+        // The address with the fewest tries first, then its accounts with the fewest.
         drop(permit);
-        let first = of_one[0].try_recv().expect("who came first");
-        drop(first);
-        let second = other.try_recv().expect("another address has its turn");
-        assert!(of_one[1].try_recv().is_err());
-        drop(second);
-        let third = of_one[1].try_recv().expect("then the first address again");
-        // The account that had its turn waits behind the others of its address.
-        let mut again = enter("a", 1);
-        drop(third);
-        drop(of_one[2].try_recv().expect("the next account"));
-        drop(of_one[3].try_recv().expect("the last of them"));
+        drop(other.try_recv().expect("an address with one try"));
+        drop(of_one[2].try_recv().expect("an account with one try"));
+        let mut again = enter("b", 1);
+        drop(of_one[3].try_recv().expect("the other account with one try"));
+        // Of several with as many tries, who came first.
+        drop(of_one[0].try_recv().expect("who came first"));
+        drop(of_one[1].try_recv().expect("who came second"));
         assert!(again.try_recv().is_ok());
     }
 
     #[tokio::test]
-    async fn two_hundred_who_repeat_their_checks_do_not_keep_out_one_who_does_not() {
+    async fn two_hundred_who_repeat_their_tries_do_not_keep_out_one_who_does_not() {
         let (queue, [permit, _other]) = full();
         let mut permit = Some(permit);
         let enter = |login: &str, last| queue.enter(person(login, [198, 51, 100, last], true));
@@ -373,10 +367,15 @@ mod tests {
             drop(permit.take());
             permit = Some(turn.try_recv().expect("the turn of a person"));
         }
-        // Also at the address of an attacker, in the full line.
+        // A refused try counts: who repeats it falls behind.
         let _full: Vec<_> = (0..200).map(|last| enter("attacker", last)).collect();
-        assert!(enter("attacker", 200).is_ok() && enter("attacker", 1).is_err());
-        let _there = waits(enter("somebody else", 1));
+        assert!(enter("attacker", 1).is_err());
+        let rank = |last| {
+            let (_, keys) = queue.place(person("attacker", [198, 51, 100, last], true));
+            queue.state().recent.rank(keys)
+        };
+        assert!(rank(1) > rank(2) && rank(2) > rank(200));
+        assert!(enter("attacker", 200).is_ok());
     }
 
     #[tokio::test]
@@ -421,8 +420,8 @@ mod tests {
     }
 
     #[test]
-    fn recent_checks_are_forgotten() {
-        let mut recent = RecentChecks::default();
+    fn recent_tries_are_forgotten() {
+        let mut recent = RecentTries::default();
         let keys = |n: u64| Keys { blocks: [n, n + 1], account: n + 2 };
         recent.add(keys(0), Duration::ZERO);
         assert_eq!(recent.rank(keys(0)), (1, 1));

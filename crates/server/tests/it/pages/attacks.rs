@@ -194,6 +194,8 @@ const ELSEWHERE: &str = "//evil.example/";
 pub(super) struct Scene {
     pub(super) owner: Browser,
     stranger: Browser,
+    /// The address of the page where the owner lets an application in.
+    pub(super) consent: String,
     /// What stands in place of a placeholder, for paths that begin so. The longest beginning counts.
     ids: Vec<(&'static str, &'static str, String)>,
     /// A session of the owner's application, which stays connected.
@@ -210,7 +212,11 @@ async fn put(world: &World, path: &str, body: Value) {
 
 impl Scene {
     pub(super) async fn set_up(world: &World, name: &str) -> Self {
-        let Fixture { streamer, review_request_id, webhook_owner, .. } = Fixture::set_up(world).await;
+        let Fixture { app: bot, streamer, review_request_id, webhook_owner, .. } =
+            Fixture::set_up(world).await;
+        let redirect = testkit::encode(&bot.redirect_uri);
+        let consent =
+            format!("/account-interlock?clientId={}&redirectUri={redirect}&state=s", bot.client_id);
         let member = "/platform/v1/organizations/webhook-owner/members/haneul";
         put(world, member, json!({ "role": "admin" })).await;
         let mut owner = signed_in(world, &streamer).await;
@@ -271,7 +277,7 @@ impl Scene {
             ("/studio/channels", "{channelId}", "friend".to_owned()),
             ("/", "{name}", "unknown".to_owned()),
         ];
-        Self { owner, stranger: signed_in(world, &stranger).await, ids, _socket: socket }
+        Self { owner, stranger: signed_in(world, &stranger).await, consent, ids, _socket: socket }
     }
 
     /// The friend invites the owner and offers an application. The answer has the ids of both.
