@@ -4,6 +4,7 @@
 mod checkpointer;
 pub(crate) mod connection;
 mod control;
+mod functions;
 mod reader;
 mod request;
 mod wal;
@@ -25,6 +26,8 @@ use crate::work::{Closure, CommitHook, Outcome};
 use crate::{Options, Stats, StoreError};
 use checkpointer::ArchivedLog;
 use connection::SqliteConnection;
+#[cfg(test)]
+pub(crate) use functions::add_functions;
 use request::{AnswerReceiver, Request, Ticket};
 use wal::Wal;
 

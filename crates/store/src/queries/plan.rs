@@ -3,6 +3,7 @@
 /// The steps of SQLite's plan of a statement, with the whole schema.
 pub(super) fn sqlite_plan(sql: &str) -> Vec<String> {
     let database = rusqlite::Connection::open_in_memory().unwrap();
+    crate::sqlite::add_functions(&database).unwrap();
     for migration in crate::migrate::MIGRATIONS {
         let text = migration.text_for(crate::migrate::MigratedEngine::Sqlite);
         database.execute_batch(&text).unwrap();

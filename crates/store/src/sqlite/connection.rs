@@ -11,6 +11,7 @@ use rusqlite::hooks;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{CachedStatement, InterruptHandle, OpenFlags, ToSql, ffi};
 
+use super::functions::add_functions;
 use crate::migrate::{self, Applied, MigratedEngine, Migration};
 use crate::{Row, StoreError, Value};
 
@@ -290,6 +291,7 @@ fn open(path: &Path) -> rusqlite::Result<rusqlite::Connection> {
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = rusqlite::Connection::open_with_flags(path, flags)?;
     connection.set_prepared_statement_cache_capacity(STATEMENT_CACHE);
+    add_functions(&connection)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DML, false)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DDL, false)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;

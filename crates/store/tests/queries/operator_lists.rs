@@ -76,9 +76,14 @@ async fn names_are_found_by_their_beginning_inside_and_by_id_and_login() {
     in_seeded(async move |tx: &mut Tx| {
         use store::queries::name_search::NamedKind::{Applications, Channels, Organizations};
         let ids = |names: Vec<(String, String)>| names.into_iter().map(|(_, id)| id).collect::<Vec<_>>();
-        for (id, name) in
-            [("x", "하늘"), ("y", "하늘바다"), ("z", "하늘"), ("w", "푸른 하늘 Bot"), ("v", "100%_!")]
-        {
+        for (id, name) in [
+            ("x", "하늘"),
+            ("y", "하늘바다"),
+            ("z", "하늘"),
+            ("w", "푸른 하늘 Bot"),
+            ("v", "100%_!"),
+            ("é", "Café МосКва Ａlpha"),
+        ] {
             let record = store::queries::channels::ChannelRecord { name: name.to_owned(), ..record(id) };
             tx.put_channel(&record, at(1)).await?;
         }
@@ -92,6 +97,9 @@ async fn names_are_found_by_their_beginning_inside_and_by_id_and_login() {
         assert_eq!(inside(tx, "하늘", &start).await?, ["w"], "without those that begin with it");
         assert_eq!(inside(tx, "바다", &start).await?, ["y"]);
         assert_eq!(inside(tx, "bOT", &start).await?, ["w"]);
+        for any in ["CAFÉ", "é м", "МОСква", "москВА", "alPHA", "ａｌｐ"] {
+            assert_eq!(inside(tx, any, &start).await?, ["é"], "{any}");
+        }
         assert!(inside(tx, "bot", &of("푸른 하늘 Bot", "w")).await?.is_empty());
         for wildcard in ["%_", "_!", "!"] {
             assert_eq!(inside(tx, wildcard, &start).await?, ["v"], "{wildcard}");

@@ -21,22 +21,75 @@ macro_rules! statements {
     ($table:literal, $name:literal, $id:literal) => {
         [
             concat!(
-                "SELECT ", $name, ", ", $id, " FROM ", $table, " WHERE ", $id, " >= $1 AND ", $id,
-                " < $2 ORDER BY ", $id, " LIMIT $3"
+                "SELECT ",
+                $name,
+                ", ",
+                $id,
+                " FROM ",
+                $table,
+                " WHERE ",
+                $id,
+                " >= $1 AND ",
+                $id,
+                " < $2 ORDER BY ",
+                $id,
+                " LIMIT $3"
             ),
             concat!(
-                "SELECT ", $name, ", ", $id, " FROM ", $table, " WHERE (", $name, ", ", $id, ") > ($1, $2) AND ",
-                $name, " < $3 ORDER BY ", $name, ", ", $id, " LIMIT $4"
+                "SELECT ",
+                $name,
+                ", ",
+                $id,
+                " FROM ",
+                $table,
+                " WHERE (",
+                $name,
+                ", ",
+                $id,
+                ") > ($1, $2) AND ",
+                $name,
+                " < $3 ORDER BY ",
+                $name,
+                ", ",
+                $id,
+                " LIMIT $4"
             ),
             concat!(
-                "SELECT name, id FROM (SELECT ", $name, " AS name, ", $id, " AS id FROM ", $table, " WHERE (", $name,
-                ", ", $id, ") > ($1, $2) ORDER BY ", $name, ", ", $id, " LIMIT $7) scanned
-                WHERE lower(name) LIKE lower(CAST($3 AS TEXT)) ESCAPE '!' AND NOT (name >= $4 AND name < $5)
+                "SELECT name, id FROM (SELECT ",
+                $name,
+                " AS name, ",
+                $id,
+                " AS id FROM ",
+                $table,
+                " WHERE (",
+                $name,
+                ", ",
+                $id,
+                ") > ($1, $2) ORDER BY ",
+                $name,
+                ", ",
+                $id,
+                " LIMIT $7) scanned
+                WHERE translate(name, CAST($8 AS TEXT), CAST($9 AS TEXT)) LIKE CAST($3 AS TEXT) ESCAPE '!'
+                AND NOT (name >= $4 AND name < $5)
                 ORDER BY name, id LIMIT $6"
             ),
             concat!(
-                "SELECT ", $name, ", ", $id, " FROM ", $table, " WHERE (", $name, ", ", $id, ") > ($1, $2) ORDER BY ",
-                $name, ", ", $id, " LIMIT 1 OFFSET $3"
+                "SELECT ",
+                $name,
+                ", ",
+                $id,
+                " FROM ",
+                $table,
+                " WHERE (",
+                $name,
+                ", ",
+                $id,
+                ") > ($1, $2) ORDER BY ",
+                $name,
+                ", ",
+                $id,
+                " LIMIT 1 OFFSET $3"
             ),
         ]
     };
@@ -116,12 +169,58 @@ impl Tx {
         size: i64,
     ) -> Result<(Vec<NameAndId>, Option<NameAndId>), StoreError> {
         let [_, _, inside, end] = kind.statements();
-        let (pattern, until) = (containing(text), format!("{text}{BEHIND_NAMES}"));
-        let values = params![name, id, pattern, text, until, size, NAMES_SCANNED_MAX];
+        let (folded, until) = (Folded::of(text), format!("{text}{BEHIND_NAMES}"));
+        let (pattern, Folded { from, to, .. }) = (containing(&folded.text), &folded);
+        let values = params![name, id, pattern, text, until, size, NAMES_SCANNED_MAX, from, to];
         let found = self.fetch_all(inside, values).await?;
         let end = self.fetch_optional(end, params![name, id, NAMES_SCANNED_MAX - 1]).await?;
         Ok((found, end))
     }
+}
+
+/// A text without case and without full-width forms, and what `translate` has to do to the characters of a
+/// name for the comparison. The databases' own `lower` knows the letters A to Z alone.
+#[derive(Debug, PartialEq, Eq)]
+struct Folded {
+    text: String,
+    from: String,
+    to: String,
+}
+
+impl Folded {
+    fn of(text: &str) -> Self {
+        let folded: String = text.chars().map(fold).collect();
+        let (mut from, mut to) = (String::new(), String::new());
+        for small in folded.chars() {
+            let capital = one(small, small.to_uppercase());
+            for other in [capital, full_width(small), full_width(capital)] {
+                if other != small && fold(other) == small && !from.contains(other) {
+                    from.push(other);
+                    to.push(small);
+                }
+            }
+        }
+        Self { text: folded, from, to }
+    }
+}
+
+/// Between a character of ASCII and its full-width form.
+const FULL_WIDTH: u32 = '！' as u32 - '!' as u32;
+
+fn full_width(character: char) -> char {
+    let wide = character.is_ascii_graphic().then(|| char::from_u32(u32::from(character) + FULL_WIDTH));
+    wide.flatten().unwrap_or(character)
+}
+
+fn fold(character: char) -> char {
+    let narrow = u32::from(character).checked_sub(FULL_WIDTH).and_then(char::from_u32);
+    let character = narrow.filter(char::is_ascii_graphic).unwrap_or(character);
+    one(character, character.to_lowercase())
+}
+
+/// The only character of a mapping, or the character itself.
+fn one(character: char, mut mapped: impl ExactSizeIterator<Item = char>) -> char {
+    if mapped.len() == 1 { mapped.next().unwrap_or(character) } else { character }
 }
 
 /// The pattern of names that contain a text.
@@ -144,6 +243,15 @@ mod tests {
     #[test]
     fn a_pattern_has_no_wildcards_of_its_text() {
         assert_eq!(containing("100% _x!"), "%100!% !_x!!%");
+    }
+
+    #[test]
+    fn a_text_is_folded_whatever_its_script() {
+        let folded = Folded::of("ÉcＬ１");
+        let expected = ["écl1", "ÉCｃＣLｌＬ１", "éccclll1"].map(str::to_owned);
+        assert_eq!([folded.text, folded.from, folded.to], expected);
+        assert_eq!(Folded::of("МОСКВА").text, "москва");
+        assert!(Folded::of("하늘").from.is_empty());
     }
 
     #[test]
