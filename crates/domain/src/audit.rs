@@ -61,6 +61,8 @@ words! {
         MemberInvite = "member.invite",
         /// An invitation to an organization was taken back.
         MemberUninvite = "member.uninvite",
+        /// A person declined an invitation to an organization.
+        MemberDecline = "member.decline",
         /// A person accepted an invitation.
         MemberJoin = "member.join",
         /// The operator was asked for something in the name of a person.
@@ -87,6 +89,8 @@ words! {
         ApplicationOffer = "application.offer",
         /// The offer of an application was taken back.
         ApplicationOfferTakeBack = "application.offer-take-back",
+        /// A person declined the offer of an application.
+        ApplicationOfferDecline = "application.offer-decline",
         /// The quotas of an application were turned on or off, or the part of them that it has was changed.
         ApplicationQuota = "application.quota",
         /// A client secret was made.

@@ -14,7 +14,7 @@ const fn words(action: AuditAction) -> (&'static str, &'static str) {
     match action {
         Action::KeyAdd => ("운영자 키를 만들었습니다", "made an operator key"),
         Action::KeyRevoke => ("운영자 키를 폐기했습니다", "revoked an operator key"),
-        Action::OrganizationPut => ("조직을 등록했습니다", "put an organization"),
+        Action::OrganizationPut => ("조직을 만들거나 바꿨습니다", "created or changed an organization"),
         Action::OrganizationVerify => {
             ("조직의 인증을 바꿨습니다", "changed the verification of an organization")
         }
@@ -26,6 +26,7 @@ const fn words(action: AuditAction) -> (&'static str, &'static str) {
         Action::ReviewAdd => ("심사 요청을 대신 등록했습니다", "asked for a decision about"),
         Action::MemberInvite => ("조직에 초대했습니다", "invited a person to an organization"),
         Action::MemberUninvite => ("조직 초대를 취소했습니다", "took back an invitation to an organization"),
+        Action::MemberDecline => ("조직의 초대를 거절했습니다", "declined an invitation to an organization"),
         Action::MemberJoin => ("조직의 초대를 수락했습니다", "joined an organization"),
         Action::ReviewWithdraw => ("심사 요청을 취소했습니다", "withdrew a request about"),
         Action::ApplicationScopes => {
@@ -40,11 +41,16 @@ const fn words(action: AuditAction) -> (&'static str, &'static str) {
         Action::ApplicationOfferTakeBack => {
             ("애플리케이션 제안을 취소했습니다", "took back the offer of an application")
         }
+        Action::ApplicationOfferDecline => {
+            ("애플리케이션 제안을 거절했습니다", "declined the offer of an application")
+        }
         Action::WebhookTest => {
-            ("웹훅 시험 메시지를 보냈습니다", "sent a test message to the webhook of an application")
+            ("웹훅 테스트 메시지를 보냈습니다", "sent a test message to the webhook of an application")
         }
         Action::ReviewDecide => ("심사 요청을 처리했습니다", "decided a request of"),
-        Action::ApplicationPut => ("애플리케이션을 등록했습니다", "put an application"),
+        Action::ApplicationPut => {
+            ("애플리케이션을 등록하거나 바꿨습니다", "registered or changed an application")
+        }
         Action::ApplicationDelete => ("애플리케이션을 삭제했습니다", "deleted an application"),
         Action::ApplicationDisable => ("애플리케이션을 사용 중지했습니다", "disabled an application"),
         Action::ApplicationEnable => ("애플리케이션을 다시 사용하게 했습니다", "enabled an application"),
@@ -74,7 +80,7 @@ const fn words(action: AuditAction) -> (&'static str, &'static str) {
         }
         Action::ConsentWithdraw => ("동의를 철회했습니다", "withdrew a consent of a person"),
         Action::SessionEnd => ("세션을 끝냈습니다", "ended a session"),
-        Action::ChannelPut => ("채널을 등록했습니다", "put a channel"),
+        Action::ChannelPut => ("채널을 만들거나 바꿨습니다", "created or changed a channel"),
         Action::ChannelDelete => ("채널을 삭제했습니다", "deleted a channel"),
         Action::ChannelBar => ("이용을 정지했습니다", "barred a person"),
         Action::ChannelUnbar => ("이용 정지를 해제했습니다", "unbarred a person"),
@@ -90,11 +96,11 @@ const fn words(action: AuditAction) -> (&'static str, &'static str) {
         Action::StreamKeyReissue => ("스트림키를 재발급했습니다", "replaced the stream key of a channel"),
         Action::OperatorRolePut => ("운영자 역할을 주었습니다", "gave an operator role to a person"),
         Action::OperatorRoleDelete => ("운영자 역할을 해제했습니다", "took the operator role of a person"),
-        Action::CampaignPut => ("캠페인을 등록했습니다", "put a campaign"),
+        Action::CampaignPut => ("캠페인을 만들거나 바꿨습니다", "created or changed a campaign"),
         Action::CampaignDelete => ("캠페인을 삭제했습니다", "deleted a campaign"),
         Action::CampaignDisable => ("캠페인을 사용 중지했습니다", "disabled a campaign"),
         Action::CampaignEnable => ("캠페인을 다시 사용하게 했습니다", "enabled a campaign"),
-        Action::CategoryPut => ("카테고리를 등록했습니다", "put a category"),
+        Action::CategoryPut => ("카테고리를 만들거나 바꿨습니다", "created or changed a category"),
     }
 }
 

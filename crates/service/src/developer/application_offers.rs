@@ -116,7 +116,7 @@ impl Service {
         self.write(async move |work: &mut Work<'_>| {
             let now = work.now();
             match work.take_application_offer(&client_id, &person, expired_since(now)).await? {
-                true => Ok(()),
+                true => Ok(work.audit(AuditAction::ApplicationOfferDecline, &client_id).await?),
                 false => Err(not_found()),
             }
         })

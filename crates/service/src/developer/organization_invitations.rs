@@ -87,7 +87,9 @@ impl Service {
         let person = person.clone();
         self.write(async move |work: &mut Work<'_>| {
             let now = work.now();
-            work.decline_invitations(&person, now).await?;
+            for id in work.decline_invitations(&person, now).await? {
+                work.audit(AuditAction::MemberDecline, &id).await?;
+            }
             Ok(())
         })
         .await
@@ -110,7 +112,10 @@ impl Service {
             lock(work, &id).await?;
             let role = work.take_invitation(&id, &person, expired_since(now)).await?;
             let role = role.ok_or(Refusal::NotFound(Resource::Organization))?;
-            if !accepts || work.organization_role(&id, &person).await?.is_some() {
+            if !accepts {
+                return Ok(work.audit(AuditAction::MemberDecline, &id).await?);
+            }
+            if work.organization_role(&id, &person).await?.is_some() {
                 return Ok(());
             }
             put_member(work, &id, &person, role, None).await?;

@@ -317,8 +317,8 @@ async fn an_invitation_names_a_login_and_is_used_up_by_its_person() {
         let received = tx.invitations_of_person(&b, at(0)).await?;
         let received: Vec<_> = received.iter().map(|one| one.organization_id.as_str()).collect();
         assert_eq!(received, ["other", "games"], "the newest first");
-        assert_eq!(tx.decline_invitations(&b, at(6)).await?, 1, "those of until then");
-        assert_eq!(tx.decline_invitations(&b, at(7)).await?, 1);
+        assert_eq!(tx.decline_invitations(&b, at(6)).await?.len(), 1, "those of until then");
+        assert_eq!(tx.decline_invitations(&b, at(7)).await?.len(), 1);
         assert_eq!((tx.invitation_count(&id).await?, tx.invitation_count(&other).await?), (1, 0));
         Ok(())
     })

@@ -29,16 +29,18 @@ const REPORTED: [(&str, &str); 12] = [
 ];
 
 /// The actions of the operator pages and of the developer center alone.
-const OF_PAGES: [AuditAction; 10] = [
+const OF_PAGES: [AuditAction; 12] = [
     AuditAction::OrganizationVerify,
     AuditAction::MemberInvite,
     AuditAction::MemberUninvite,
+    AuditAction::MemberDecline,
     AuditAction::MemberJoin,
     AuditAction::ReviewWithdraw,
     AuditAction::ApplicationScopes,
     AuditAction::ApplicationHandOver,
     AuditAction::ApplicationOffer,
     AuditAction::ApplicationOfferTakeBack,
+    AuditAction::ApplicationOfferDecline,
     AuditAction::WebhookTest,
 ];
 

@@ -27,7 +27,7 @@ pub(super) enum Reader {
 }
 
 /// Every route of the pages: method, path, reader.
-const TABLE: &[(&str, &str, Reader)] = &[
+pub(super) const TABLE: &[(&str, &str, Reader)] = &[
     ("GET", "/", Anybody),
     ("GET", "/sign-in", Anybody),
     ("POST", "/sign-in", Anybody),

@@ -7,6 +7,7 @@ mod brand;
 mod browser_sessions;
 mod confirmations;
 mod connected_apps;
+mod developer_audit;
 mod developer_connection;
 mod developer_find;
 mod developer_sessions;

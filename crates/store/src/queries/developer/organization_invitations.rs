@@ -20,7 +20,8 @@ const PUT: &str = "
 const COUNT_MADE: &str =
     "SELECT COUNT(*) FROM organization_invitations WHERE invited_by = $1 AND created_at > $2";
 
-const DECLINE_ALL: &str = "DELETE FROM organization_invitations WHERE channel_id = $1 AND created_at <= $2";
+const DECLINE_ALL: &str = "
+    DELETE FROM organization_invitations WHERE channel_id = $1 AND created_at <= $2 RETURNING organization_id";
 
 const DELETE_EXPIRED: &str =
     "DELETE FROM organization_invitations WHERE organization_id = $1 AND created_at <= $2";
@@ -105,8 +106,8 @@ impl Tx {
         &mut self,
         channel: &ChannelId,
         until: Timestamp,
-    ) -> Result<u64, StoreError> {
-        self.execute(DECLINE_ALL, params![channel, until]).await
+    ) -> Result<Vec<OrganizationId>, StoreError> {
+        self.fetch_all(DECLINE_ALL, params![channel, until]).await
     }
 
     /// Deletes the expired invitations of an organization.
