@@ -50,7 +50,8 @@ pub(crate) async fn list(person: Person) -> PageAnswer {
     let Person { visitor, channel_id, .. } = &person;
     let after = visitor.request().parameter("after").and_then(|after| place(&after));
     let is_first = after.is_none();
-    let found = visitor.web().service().browser_sessions(channel_id, visitor.browser_token(), after).await?;
+    let token = Some(visitor.browser_token());
+    let found = visitor.web().service().browser_sessions(channel_id, token, after).await?;
     let PersonsBrowsers { browsers, next } = &found;
     let next = next.as_ref().map(|(end, id)| format!("{SESSIONS}?after={}.{id}", end.as_millis()));
     visitor.page(&BrowserSessionsPage {

@@ -67,14 +67,15 @@ impl Service {
     }
 
     /// The browsers in which a person is signed in, from `after` on. `token` is that of the browser that
-    /// asks.
+    /// asks, if the person does.
     pub async fn browser_sessions(
         &self,
         channel: &ChannelId,
-        token: &BrowserToken,
+        token: Option<&BrowserToken>,
         after: Option<(Timestamp, String)>,
     ) -> Result<PersonsBrowsers, Error> {
-        let (channel, now, own) = (channel.clone(), self.now(), BrowserSessionId::of(&token.hash()));
+        let own = token.map(|token| BrowserSessionId::of(&token.hash()));
+        let (channel, now) = (channel.clone(), self.now());
         // The first page begins with the latest time.
         let (time, id) = after.unwrap_or((Timestamp::LAST, String::new()));
         let size = i64::try_from(BROWSERS_PAGE_SIZE).unwrap_or(i64::MAX);
@@ -88,7 +89,7 @@ impl Service {
         let last = found.last().filter(|_| has_more);
         let next = last.map(|last| (last.expires_at, last.session_id.clone()));
         let browser = |session: BrowserSession| PersonsBrowser {
-            is_this: session.session_id == own,
+            is_this: own.as_ref() == Some(&session.session_id),
             session_id: session.session_id,
             since: session.expires_at.plus_ms(-BROWSER_SESSION_LIFETIME_MS),
             last_used_at: Some(session.last_used_at).filter(|used| used.as_millis() > 0),

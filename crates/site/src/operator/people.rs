@@ -14,7 +14,7 @@ use super::detail::{Act, Choice, Detail, ShownOnce};
 use super::frame::{Badge, Section, Shown, href, not_found, role_name, unknown_action};
 use super::list::{ItemList, ListRow, Search, StateLink, nothing_here, searched};
 use super::paths::{AUDIT, PAGE_SIZE, PEOPLE};
-use super::related::{applications_of, connected_to, organizations_of, sessions_of};
+use super::related::{applications_of, browsers_of, connected_to, organizations_of, sessions_of};
 use crate::confirmed::Confirmed;
 
 /// `GET /operator/people?q=&state=&next=`.
@@ -205,6 +205,7 @@ async fn detail<R>(operator: &OperatorPerson<R>, id: &ChannelId) -> Result<Detai
             applications_of(visitor, id).await?,
             organizations_of(visitor, id).await?,
             connected_to(visitor, id).await?,
+            browsers_of(visitor, id).await?,
             sessions_of(visitor, SessionFilter { channel_id: Some(id.clone()), ..SessionFilter::default() })
                 .await?,
         ],

@@ -1,10 +1,11 @@
 //! What belongs to a person, an application or an organization, as tables with links to the pages of each.
 
 use domain::session::SessionOwner;
+use domain::user_agent::device;
 use domain::{ChannelId, OrganizationId};
 use service::SessionFilter;
 use web::Visitor;
-use web::pages::Lang;
+use web::pages::{Lang, Moment};
 
 use super::detail::DetailTable;
 use super::frame::Shown;
@@ -124,6 +125,37 @@ pub(super) async fn members_of(
         headers: vec![lang.pick("사람", "Person"), lang.pick("역할", "Role"), lang.pick("가입", "Since")],
         rows: rows.collect(),
         empty: lang.pick("구성원이 없습니다.", "It has no member."),
+    })
+}
+
+/// The browsers in which a person is signed in, the latest sign-ins first.
+pub(super) async fn browsers_of(
+    visitor: &Visitor,
+    person: &ChannelId,
+) -> Result<DetailTable, service::Error> {
+    let lang = visitor.lang();
+    let found = visitor.web().service().browser_sessions(person, None, None).await?;
+    let unknown = lang.pick("알 수 없는 브라우저", "Unknown browser");
+    let rows = found.browsers.iter().map(|browser| {
+        let used = browser.last_used_at;
+        vec![
+            Shown::Text(device(&browser.user_agent).unwrap_or_else(|| unknown.to_owned())),
+            Shown::moment(Some(browser.since), visitor),
+            used.map_or(Shown::Nothing, |used| Shown::Moment(Moment::to_the_hour(used, visitor.now(), lang))),
+            Shown::Code(browser.address.clone()),
+        ]
+    });
+    Ok(DetailTable {
+        id: "browsers",
+        heading: lang.pick("로그인한 브라우저", "Signed-in browsers"),
+        headers: vec![
+            lang.pick("브라우저", "Browser"),
+            lang.pick("로그인", "Signed in"),
+            lang.pick("마지막 사용", "Last used"),
+            lang.pick("주소", "Address"),
+        ],
+        rows: rows.collect(),
+        empty: lang.pick("로그인한 브라우저가 없습니다.", "No browser is signed in."),
     })
 }
 
