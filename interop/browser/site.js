@@ -18,6 +18,8 @@ const WEBHOOK = { url: 'http://127.0.0.1:9/webhook' };
 // Pages that only forms lead to.
 const FOUND = ['/developers/find?id=0123456789abcdef0123'];
 const SIGNED_OUT = ['/sign-in', '/register', '/reset-password', '/no-such-page'];
+// Three lines. What is taller, in px, is a column of letters.
+const BUTTON_HEIGHT_MAX = 96;
 // Parts of addresses that name one of many things.
 const ID = /^(.*\d.*|demo|drops|sandbox-games|(streamer|viewer)-.*|org-.*)$/;
 
@@ -60,6 +62,12 @@ async function faults(page, path, isAudited) {
   const width = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
   const found = isAudited ? await findings(page) : [];
   if (width > 0) found.push(`${width} px wider than its window`);
+  const tall = await page.$$eval(
+    '.button, .badge',
+    (all, max) => all.filter(({ clientHeight }) => clientHeight > max).map(({ textContent }) => textContent),
+    BUTTON_HEIGHT_MAX,
+  );
+  found.push(...tall.map((text) => `a word is broken in ${text}`));
   if ((await page.locator('h1').count()) !== 1) found.push('not one h1');
   return found.map((fault) => `${path}: ${fault}`);
 }
