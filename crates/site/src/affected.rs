@@ -4,14 +4,18 @@ use domain::limits::AFFECTED_COUNTED_MAX;
 use service::leaked_credentials::Affected;
 use web::pages::Lang;
 
-/// Says it before a button is pressed.
-pub(crate) fn affected_sentence(affected: Affected, lang: Lang) -> String {
-    let counted = |count: i64| match (count < AFFECTED_COUNTED_MAX, lang) {
+/// A number that is counted up to a limit.
+pub(crate) fn counted(count: i64, lang: Lang) -> String {
+    match (count < AFFECTED_COUNTED_MAX, lang) {
         (true, _) => count.to_string(),
         (false, Lang::Ko) => format!("{AFFECTED_COUNTED_MAX} 이상"),
         (false, Lang::En) => format!("{AFFECTED_COUNTED_MAX} or more"),
-    };
-    let (users, sessions) = (counted(affected.users), counted(affected.sessions));
+    }
+}
+
+/// Says it before a button is pressed.
+pub(crate) fn affected_sentence(affected: Affected, lang: Lang) -> String {
+    let (users, sessions) = (counted(affected.users, lang), counted(affected.sessions, lang));
     match lang {
         Lang::Ko => format!("지금 토큰이 있는 사람: {users}, 연결된 세션: {sessions}."),
         Lang::En => format!("People with tokens now: {users}. Connected sessions: {sessions}."),

@@ -140,6 +140,12 @@ impl ConfirmPage<'_> {
     fn title(&self) -> &'static str {
         self.t.title
     }
+
+    /// The way back without the change: the first page of the part to which the form belongs.
+    fn up(&self) -> &str {
+        let end = self.form.action[1..].find('/').map_or(self.form.action.len(), |end| end + 1);
+        &self.form.action[..end]
+    }
 }
 
 impl<'a> ConfirmPage<'a> {
@@ -202,6 +208,7 @@ struct ConfirmTexts {
     code: &'static str,
     code_hint: &'static str,
     go_on: &'static str,
+    cancel: &'static str,
     no_way: &'static str,
     again: &'static str,
 }
@@ -221,6 +228,7 @@ const KO: ConfirmTexts = ConfirmTexts {
     code: "인증 코드",
     code_hint: "앱에 표시된 코드나 복구 코드",
     go_on: "계속",
+    cancel: "취소",
     no_way: "로그인한 지 10분이 지났습니다. 다시 로그인한 뒤 처음부터 해 주세요.",
     again: "다시 로그인",
 };
@@ -233,6 +241,7 @@ const EN: ConfirmTexts = ConfirmTexts {
     code: "Code",
     code_hint: "The code that the app shows, or a recovery code",
     go_on: "Continue",
+    cancel: "Cancel",
     no_way: "You signed in more than ten minutes ago. Sign in again, then start over.",
     again: "Sign in again",
 };

@@ -305,7 +305,7 @@ const EN: ProviderTexts = ProviderTexts {
     new_account_about: "This is your first sign-in with this account. Choose the name of your channel, which others see.",
     channel_name: "Channel name",
     channel_name_hint: "You can change it later.",
-    submit: "Make the account",
+    submit: "Create account",
     has_account: "If you have an account already, sign in to it first, and link this one on the page of your account. \
                   What you make here is a new account.",
     cancel: "Cancel",

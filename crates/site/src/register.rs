@@ -158,6 +158,6 @@ const EN: RegisterTexts = RegisterTexts {
     email: "E-mail address (optional)",
     email_hint: "A link to a new password goes there when you forget yours.",
     password: "Password",
-    submit: "Make the account",
-    sign_in: "I have an account",
+    submit: "Create account",
+    sign_in: "I already have an account",
 };

@@ -173,5 +173,5 @@ const EN: ResetTexts = ResetTexts {
     choose: "Change the password",
     link_invalid: "This link was used, or is too old.",
     another: "Get a new link",
-    sign_in: "Back to signing in",
+    sign_in: "Back to sign-in",
 };

@@ -4,7 +4,9 @@ use axum::http::{HeaderValue, StatusCode, header};
 use web::pages::{SeededPerson, SignInError, SignInPage};
 use web::{PageAnswer, Posted, SIGN_IN, Visitor, code_page, try_password};
 
-/// Where a sign-in leads without `next`.
+use crate::account::ACCOUNT;
+
+/// Where a sign-in leads without `next`, and signing out.
 const HOME: &str = "/";
 /// People that the page of a sandbox lists.
 const PEOPLE_LISTED: i64 = 20;
@@ -41,12 +43,14 @@ pub(crate) async fn submit(Posted { visitor, fields }: Posted) -> PageAnswer {
 
 /// `POST /sign-out`: ends the sign-in of this browser.
 pub(crate) async fn sign_out(Posted { visitor, .. }: Posted) -> PageAnswer {
-    visitor.signed_out(HOME).await
+    // In a sandbox the start page is the console, which is not for people.
+    visitor.signed_out(if visitor.web().config().sandbox { SIGN_IN } else { HOME }).await
 }
 
 /// The page after the sign-in.
 fn next(visitor: &Visitor) -> String {
-    visitor.request().parameter("next").unwrap_or_else(|| HOME.to_owned())
+    let home = if visitor.web().config().sandbox { ACCOUNT } else { HOME };
+    visitor.request().parameter("next").unwrap_or_else(|| home.to_owned())
 }
 
 async fn page(visitor: &Visitor, login: &str, error: Option<SignInError>) -> PageAnswer {

@@ -20,7 +20,7 @@ pub(crate) const fn disabled_reason(reason: DisabledReason, lang: Lang) -> &'sta
 pub(crate) const fn webhook_state(webhook: &Webhook, lang: Lang) -> (&'static str, &'static str) {
     match (webhook.disabled, webhook.failing_since) {
         (Some(disabled), _) => ("bad", disabled_reason(disabled.reason, lang)),
-        (None, Some(_)) => ("warn", lang.pick("실패 중", "Fails")),
+        (None, Some(_)) => ("warn", lang.pick("실패 중", "Failing")),
         (None, None) => ("good", lang.pick("정상", "Works")),
     }
 }
@@ -33,9 +33,9 @@ pub(crate) fn without_query(url: &str) -> &str {
 /// The state of a message: the kind of its badge, and the text.
 pub(crate) const fn delivery_state(state: DeliveryState, lang: Lang) -> (&'static str, &'static str) {
     match state {
-        DeliveryState::Waiting => ("plain", lang.pick("기다림", "Waits")),
+        DeliveryState::Waiting => ("plain", lang.pick("기다림", "Pending")),
         DeliveryState::Delivered => ("good", lang.pick("전달됨", "Delivered")),
-        DeliveryState::Dead => ("bad", lang.pick("포기함", "Given up")),
+        DeliveryState::Dead => ("bad", lang.pick("포기함", "Gave up")),
     }
 }
 
@@ -43,7 +43,7 @@ pub(crate) const fn delivery_state(state: DeliveryState, lang: Lang) -> (&'stati
 pub(crate) const fn message_kind(kind: MessageKind, lang: Lang) -> &'static str {
     match kind {
         MessageKind::Claim => lang.pick("보상 획득", "Claim"),
-        MessageKind::Test => lang.pick("시험 메시지", "Test message"),
+        MessageKind::Test => lang.pick("테스트 메시지", "Test message"),
     }
 }
 

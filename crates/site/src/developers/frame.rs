@@ -41,7 +41,7 @@ const TABS: [(AppTab, &str, &str, &str, MemberRole); 9] = [
     (AppTab::Sessions, "/sessions", "세션", "Sessions", MemberRole::Viewer),
     (AppTab::Usage, "/usage", "사용량", "Usage", MemberRole::Viewer),
     (AppTab::Webhook, "/webhook", "웹훅", "Webhook", MemberRole::Viewer),
-    (AppTab::Connection, "/connection", "연결 시험", "Connection test", MemberRole::Developer),
+    (AppTab::Connection, "/connection", "연결 테스트", "Connection test", MemberRole::Developer),
     (AppTab::Manage, "/manage", "관리", "Manage", MemberRole::Developer),
 ];
 

@@ -113,7 +113,7 @@ const EN: LeakTexts = LeakTexts {
     title: "After a leak",
     lead: "Cut off whoever has a secret or tokens of this app.",
     one: "Replace one secret",
-    one_about: "Make a new secret, give it to your app, then revoke the leaked one. Tokens that were got with it stay: end those below.",
+    one_about: "Create a new secret, give it to your app, then revoke the leaked one. Tokens that were issued with it stay: end those below.",
     one_link: "To the secrets",
     tokens: "End all user tokens",
     tokens_about: "All tokens, codes and sessions end at once, and nothing revives them. Consents stay: with the next sign-in the app gets new tokens.",

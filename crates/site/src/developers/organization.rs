@@ -251,7 +251,7 @@ pub(super) async fn invite(PathId(id): PathId, PostedBy { person, fields }: Post
 /// `POST /developers/invitations`: declines every invitation of the person.
 pub(super) async fn decline_invitations(PostedBy { person, .. }: PostedBy) -> PageAnswer {
     let visitor = &person.visitor;
-    visitor.web().service().decline_invitations(&person.channel_id).await?;
+    person.service().decline_invitations(&person.channel_id).await?;
     Ok(visitor.redirect(DEVELOPERS, Some(Flash::Saved)))
 }
 
@@ -454,12 +454,12 @@ const EN: OrganizationTexts = OrganizationTexts {
     becomes_developer: "From now on they can change the organization’s apps and make secrets. They cannot change members or the organization.",
     becomes_viewer: "From now on they can only look at the organization’s apps.",
     change_role: "Change the role",
-    new: "Make an organization",
+    new: "Create an organization",
     new_lead: "Its members manage its apps together. Once it is verified, its apps can apply for drops (드롭스).",
     up: "Developer center",
     name: "Name of the organization",
     name_hint: "People see it with the app when they are asked to allow access. It is fixed once you apply for verification.",
-    make: "Make the organization",
+    make: "Create the organization",
     cancel: "Cancel",
     id: "Id of the organization",
     verified: "Verified organization",

@@ -9,6 +9,7 @@ use web::{PageAnswer, PathId, Person};
 use super::access::application;
 use super::frame::{AppFrame, AppTab, role_name};
 use super::usage::countdown;
+use crate::affected::counted;
 
 #[derive(Template)]
 #[template(path = "site/developers/overview.html")]
@@ -22,6 +23,9 @@ struct AppOverviewPage<'a> {
     scopes: Vec<ScopeLine<'a>>,
     links: Vec<(&'a str, String)>,
     profile: Option<&'static str>,
+    /// People who have tokens of it, and its connected sessions, counted up to a limit.
+    users: String,
+    sessions: String,
     created: Moment,
     last_used: Moment,
     /// When it is deleted unless it is used, and the days until then. Not of a deleted application.
@@ -41,6 +45,7 @@ pub(super) async fn show(PathId(id): PathId, person: Person) -> PageAnswer {
     let (lang, now) = (visitor.lang(), visitor.now());
     let life = &application.details.life;
     let app = &life.application;
+    let affected = visitor.web().service().affected_by(&app.client_id).await?;
     visitor.page(&AppOverviewPage {
         shell: visitor.shell(Area::Developers),
         frame: AppFrame::new(visitor, &application, AppTab::Overview),
@@ -51,6 +56,8 @@ pub(super) async fn show(PathId(id): PathId, person: Person) -> PageAnswer {
         scopes: app.scopes.iter().map(|scope| ScopeLine::new(scope.name(), lang)).collect(),
         links: AppFace::of(app).links(lang),
         profile: app.profile.map(domain::Profile::name),
+        users: counted(affected.users, lang),
+        sessions: counted(affected.sessions, lang),
         created: Moment::of(life.created_at, now, lang),
         last_used: Moment::of(life.last_used_at, now, lang),
         deletes: life.deleted_at.is_none().then(|| {
@@ -64,6 +71,8 @@ struct AppOverviewTexts {
     history: &'static str,
     client_id: &'static str,
     client_id_note: &'static str,
+    users: &'static str,
+    sessions: &'static str,
     created: &'static str,
     last_used: &'static str,
     deletes: &'static str,
@@ -88,6 +97,8 @@ const KO: AppOverviewTexts = AppOverviewTexts {
     history: "변경 기록 보기",
     client_id: "클라이언트 ID",
     client_id_note: "공개해도 되는 값입니다.",
+    users: "토큰이 있는 사람",
+    sessions: "연결된 세션",
     created: "등록한 날",
     last_used: "마지막 사용",
     deletes: "쓰지 않으면 삭제되는 날",
@@ -105,12 +116,14 @@ const EN: AppOverviewTexts = AppOverviewTexts {
     history: "History of changes",
     client_id: "Client id",
     client_id_note: "It is no secret.",
+    users: "People with tokens",
+    sessions: "Connected sessions",
     created: "Registered",
     last_used: "Last used",
     deletes: "Deletion for inactivity",
     role: "Your role",
-    profile: "Form of answers",
-    profile_default: "The server’s",
+    profile: "Response format",
+    profile_default: "Server default",
     redirect_uris: "Redirect addresses",
     no_redirect_uris: "There is none, so no sign-in can begin.",
     scopes: "Scopes",

@@ -8,7 +8,9 @@ use service::consents::CountedUsers;
 use service::owned_applications::DeveloperApplication;
 use service::registration::ScopeChoice;
 use service::review_requests::ReviewRequest;
-use web::pages::{Area, FieldErrors, Flash, Lang, Moment, ScopeLine, Shell, filters, scope_with_key};
+use web::pages::{
+    Area, FieldErrors, Flash, Lang, Moment, ScopeLine, Shell, filters, scope_label, scope_with_key,
+};
 use web::{FormFields, FormTarget, PageAnswer, PathId, PathIds, Person, PostedBy, Visitor};
 
 use super::access::living_application;
@@ -22,6 +24,8 @@ const END: &str = "/scopes";
 /// A scope that can be chosen.
 struct ScopeOption<'a> {
     key: &'static str,
+    /// Its name in the language of the page.
+    label: &'static str,
     scope: ScopeLine<'a>,
     is_chosen: bool,
     is_pending: bool,
@@ -80,6 +84,7 @@ impl<'a> ScopesPage<'a> {
             .collect();
         let choice = |scope: Scope| ScopeOption {
             key: scope.key(),
+            label: scope_label(scope, lang),
             scope: ScopeLine::new(scope.name(), lang),
             is_chosen: app.scopes.contains(scope),
             is_pending: pending.contains(scope),
@@ -346,9 +351,9 @@ const KO: ScopeTexts = ScopeTexts {
 
 const EN: ScopeTexts = ScopeTexts {
     title: "Scopes",
-    removal: "Take these scopes away?",
+    removal: "Remove these scopes?",
     removal_about: "Subscriptions to events that need them end at once, too. If you add them again later, people have to allow them again.",
-    remove_them: "Take away and save",
+    remove_them: "Remove and save",
     lead: "What the app asks people for. Choose only what it needs. Taking one away has effect at once; after adding one, people have to allow it again.",
     lead_reviewed: "On this server the operator reviews new scopes. Taking one away has effect at once.",
     choose: "Scopes to ask for",

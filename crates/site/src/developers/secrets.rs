@@ -276,7 +276,7 @@ const EN: SecretTexts = SecretTexts {
     expires: "Expires",
     never: "Never",
     change: "Change",
-    make: "Make a new secret",
+    make: "Create a new secret",
     make_about: "The current ones stay valid. Change the app to the new one, then let the old one expire.",
     full: "An app may have 20 secrets. Revoke those that you do not use.",
     made: "The new secret",

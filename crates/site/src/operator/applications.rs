@@ -262,7 +262,7 @@ fn webhook_fact(webhook: Option<&WebhookDetails>, id: &ClientId, lang: Lang) -> 
     let Some(WebhookDetails { webhook, .. }) = webhook else { return Shown::Nothing };
     let text = match (&webhook.disabled, webhook.failing_since) {
         (Some(_), _) => lang.pick("사용 중지됨", "Disabled"),
-        (None, Some(_)) => lang.pick("실패 중", "Fails"),
+        (None, Some(_)) => lang.pick("실패 중", "Failing"),
         (None, None) => lang.pick("정상", "Works"),
     };
     Shown::Link { href: format!("{WEBHOOKS}/{id}"), text: text.to_owned() }

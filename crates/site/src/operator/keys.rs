@@ -267,7 +267,7 @@ const EN: KeyTexts = KeyTexts {
     never: "Not yet",
     none: "There is no key.",
     none_about: "Make one for each system.",
-    add: "Make a key",
+    add: "Create a key",
     name: "Name",
     name_hint: "Who or what uses it.",
     operators: "Operators",

@@ -144,7 +144,7 @@ fn acts(details: &OrganizationDetails, lang: Lang) -> Vec<Act> {
     let verify = if details.organization.verified {
         Act::danger(
             "unverify",
-            lang.pick("인증 취소", "Take the verification back"),
+            lang.pick("인증 취소", "Revoke the verification"),
             lang.pick(
                 "애플리케이션의 드롭스 호출이 거부되고 웹훅이 멈춥니다.",
                 "Its applications are refused for drops, and their webhooks are on hold.",

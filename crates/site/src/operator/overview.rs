@@ -265,7 +265,7 @@ const KO: OverviewTexts = OverviewTexts {
 };
 
 const EN: OverviewTexts = OverviewTexts {
-    lead: "The state of the nodes, and what waits. Numbers are counted up to 1,000.",
+    lead: "The state of the nodes, and what is pending. Numbers are counted up to 1,000.",
     counts: "Pending",
     nodes: "Nodes",
     node: "Node",

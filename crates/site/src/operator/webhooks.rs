@@ -57,7 +57,7 @@ fn row(item: &TroubledWebhook, visitor: &Visitor) -> ListRow {
     let lang = visitor.lang();
     let badge = match item.disabled {
         Some(disabled) => Badge::new("bad", disabled_reason(disabled.reason, lang)),
-        None => Badge::new("warn", lang.pick("실패 중", "Fails")),
+        None => Badge::new("warn", lang.pick("실패 중", "Failing")),
     };
     ListRow {
         href: format!("{WEBHOOKS}/{}", item.client_id),

@@ -37,6 +37,8 @@ struct AudiencePage<'a> {
     sort: SubscriberSort,
     rows: Vec<AudienceRow<'a>>,
     total: i64,
+    /// The page that restricts people, for those who may.
+    restrict: Option<String>,
     previous: Option<String>,
     next: Option<String>,
 }
@@ -73,6 +75,7 @@ impl<'a> AudiencePage<'a> {
             sort: SubscriberSort::Recent,
             rows,
             total,
+            restrict: desk.may_see(StudioPlace::Restrictions),
             previous: None,
             next: None,
         }
@@ -142,6 +145,9 @@ struct AudienceTexts {
     no_subscribers: &'static str,
     none_about: &'static str,
     back: &'static str,
+    deeds: &'static str,
+    restrict: &'static str,
+    promote: &'static str,
 }
 
 fn texts(lang: Lang) -> &'static AudienceTexts {
@@ -165,10 +171,13 @@ const KO: AudienceTexts = AudienceTexts {
     no_subscribers: "아직 구독자가 없습니다.",
     none_about: "생기면 여기에 표시됩니다.",
     back: "첫 페이지로",
+    deeds: "동작",
+    restrict: "활동 제한",
+    promote: "매니저로",
 };
 
 const EN: AudienceTexts = AudienceTexts {
-    total: "In all",
+    total: "Total",
     person: "Person",
     followed: "Followed",
     subscribed: "Subscribed",
@@ -181,4 +190,7 @@ const EN: AudienceTexts = AudienceTexts {
     no_subscribers: "Nobody subscribes yet.",
     none_about: "The first one is listed here.",
     back: "To the first page",
+    deeds: "Actions",
+    restrict: "Restrict",
+    promote: "Make a manager",
 };

@@ -95,7 +95,7 @@ impl<'a> ManagersPage<'a> {
     }
 }
 
-/// `GET /studio/managers`. `next` is the cursor of a further page.
+/// `GET /studio/managers`. `next` is the cursor of a further page, `person` is put into the form.
 pub(crate) async fn show(StudioAt { desk, .. }: StudioAt<at::Managers>) -> PageAnswer {
     let cursor = desk.visitor.request().parameter("next");
     let service = desk.visitor.web().service();
@@ -105,8 +105,9 @@ pub(crate) async fn show(StudioAt { desk, .. }: StudioAt<at::Managers>) -> PageA
         managers => managers?,
     };
     let first = cursor.is_some().then(|| MANAGERS.to_owned());
+    let person = desk.visitor.request().parameter("person").unwrap_or_default();
     let page = ManagersPage::new(&desk, &managers, FieldErrors::default());
-    desk.visitor.page(&ManagersPage { first, ..page })
+    desk.visitor.page(&ManagersPage { first, target: &person, ..page })
 }
 
 /// `POST /studio/managers`: gives a role, or changes it.
@@ -182,7 +183,7 @@ fn texts(lang: Lang) -> &'static ManagerTexts {
 }
 
 const KO: ManagerTexts = ManagerTexts {
-    lead: "매니저는 채팅 설정과 제한의 영향을 받지 않고, 제한할 수 없습니다.",
+    lead: "매니저에게는 채팅 설정과 활동 제한이 적용되지 않습니다.",
     person: "사용자",
     role: "역할",
     since: "맡은 날",
@@ -203,7 +204,7 @@ const EN: ManagerTexts = ManagerTexts {
     role: "Role",
     since: "Since",
     action: "Action",
-    remove: "Take the role back",
+    remove: "Remove the role",
     remove_question: "The chat settings then apply to this person too.",
     add: "Give a role",
     target_hint: "Who has a role already gets the new one.",

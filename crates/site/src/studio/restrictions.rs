@@ -122,10 +122,11 @@ fn seconds_left(ends_at: Timestamp, now: Timestamp, lang: Lang) -> String {
     }
 }
 
-/// `GET /studio/restrictions`. `next` is the cursor of the page before.
+/// `GET /studio/restrictions`. `next` is the cursor of the page before, `person` is put into the form.
 pub(crate) async fn show(StudioAt { desk, .. }: StudioAt<at::Restrictions>) -> PageAnswer {
     let content = RestrictionContent::read(&desk).await?;
-    desk.visitor.page(&content.page(&desk, "", FieldErrors::default()))
+    let person = desk.visitor.request().parameter("person").unwrap_or_default();
+    desk.visitor.page(&content.page(&desk, &person, FieldErrors::default()))
 }
 
 /// `POST /studio/restrictions`: restricts a channel until it is released, or for a minute.
@@ -221,7 +222,7 @@ fn texts(lang: Lang) -> &'static RestrictionTexts {
 }
 
 const KO: RestrictionTexts = RestrictionTexts {
-    lead: "제한한 사용자는 이 채널에서 채팅할 수 없습니다. 매니저는 제한할 수 없습니다.",
+    lead: "제한한 사용자는 이 채널에서 채팅할 수 없습니다. 매니저는 제한되지 않습니다.",
     add: "제한하기",
     target_hint: "채팅에서는 메시지 옆의 버튼으로 바로 제한할 수 있습니다.",
     duration: "기간",

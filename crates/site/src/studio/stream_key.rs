@@ -112,7 +112,7 @@ const EN: StreamKeyTexts = StreamKeyTexts {
     note: "Show it to nobody. It is hidden again when you leave this page.",
     hide: "Hide it",
     replace: "Replace the key",
-    question: "Make a new stream key?",
+    question: "Replace the stream key?",
     about: "The present key is invalid at once. Your broadcasting program needs the new one.",
     keep: "Cancel",
 };

@@ -111,11 +111,11 @@ pub const KO: Texts = Texts {
 pub const EN: Texts = Texts {
     sign_in: "Sign in",
     sign_in_for: SplitSentence { before: "Sign in to connect ", after: "." },
-    sign_in_alone: SplitSentence { before: "Go on with your ", after: " account." },
+    sign_in_alone: SplitSentence { before: "Continue with your ", after: " account." },
     login: "Username",
     password: "Password",
     sign_in_button: "Sign in",
-    forgotten: "I forgot my password",
+    forgotten: "Forgot your password?",
     register: "Create an account",
     or: "or",
     sign_in_with: SplitSentence { before: "Continue with ", after: "" },

@@ -97,11 +97,16 @@ function actInPlace() {
     const fields = new URLSearchParams(new FormData(form, submitter));
     fields.set('part', 'yes');
     const row = form.closest('li')?.id;
+    const top = () => document.getElementById(row)?.getBoundingClientRect().top ?? 0;
     const answer = await fetch(form.action, { method: 'POST', body: fields, redirect: 'manual' }).catch(() => null);
     delete form.dataset.busy;
     // Refusals and the end of the sign-in have pages of their own.
     if (!answer?.ok) return resend(form, submitter);
-    show(await answer.text());
+    const html = await answer.text();
+    const before = top();
+    show(html);
+    // Rows above may have another height now.
+    scrollBy(0, top() - before);
     if (form.elements.message) form.reset();
     if (row) document.getElementById(row)?.querySelector('button')?.focus({ preventScroll: true });
   }, true);
@@ -146,7 +151,10 @@ document.addEventListener('click', ({ target }) => {
 });
 
 // Brings the chosen tab, and the first wrong field, into view.
-document.querySelector('.sections [aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' });
+for (const tab of document.querySelectorAll(':is(.sections, .side) [aria-current]')) {
+  const row = tab.closest('nav');
+  row.scrollLeft += tab.getBoundingClientRect().left - row.getBoundingClientRect().left - (row.clientWidth - tab.clientWidth) / 2;
+}
 document.querySelector('[aria-invalid=true]')?.focus();
 
 document.documentElement.classList.add('live');

@@ -27,6 +27,10 @@ Texts {
     key_about: "터미널에서 stagedoor open을 실행하면 콘솔이 열립니다. 또는 stagedoor dev가 출력한 운영자 키를 입력해 주세요. 주소 하나는 한 번만 쓸 수 있습니다.", "Run stagedoor open in a terminal: it opens the console. Or enter the operator key that stagedoor dev has printed. An address of the console works once.";
     key_label: "운영자 키", "Operator key";
     key_button: "열기", "Open";
+    key_people: "사람들의 페이지에는 키가 필요 없습니다.", "The pages for people need no key.";
+    key_sign_in: "로그인", "Sign in";
+    key_developers: "개발자 센터", "Developer center";
+    key_studio: "스튜디오", "Studio";
     key_wrong: "키가 맞지 않습니다.", "The key is wrong.";
 
     clock: "시계", "Clock";
@@ -121,7 +125,7 @@ Texts {
     probability: "확률 (0–1)", "Probability (0–1)";
 
     network: "네트워크", "Network";
-    network_about: "앱의 요청과 세션이 이 네트워크를 지납니다. 규칙을 몰라도 나쁜 망을 시험할 수 있습니다.", "The calls and sessions of an application pass this network, for a try of a bad one without any rule.";
+    network_about: "앱의 요청과 세션이 이 네트워크를 지납니다. 규칙을 몰라도 나쁜 망을 테스트할 수 있습니다.", "The calls and sessions of an application pass this network, for a try of a bad one without any rule.";
     network_profile: "프로필", "Profile";
     network_button: "이 네트워크 쓰기", "Use this network";
     network_end: "네트워크 제거", "Remove the network";

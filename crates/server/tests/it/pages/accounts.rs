@@ -172,6 +172,11 @@ async fn a_sign_in_with_a_second_step_asks_for_a_code_also_for_applications() {
         let mut browser = register(&world, "nuri").await;
         let (secret, codes) = turn_on(&world, &mut browser).await;
         assert!(!browser.open("/account/two-factor").await.response.text().contains(&codes[0]), "shown once");
+        let account = browser.open("/account").await;
+        assert!(
+            account.response.text().contains("href=\"/account/two-factor\">관리</a>"),
+            "it is on already"
+        );
 
         let (mut other, page) = sign_in(&world, "nuri", PASSWORD).await;
         assert_eq!(page.location(), "/sign-in/code?next=%2Faccount");

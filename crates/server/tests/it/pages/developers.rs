@@ -59,6 +59,7 @@ pub(super) async fn register(browser: &mut Browser, name: &str, organization: &s
     let form = with(form, "organizationId", organization);
     let page = browser.submit(&form).await;
     assert_eq!(page.response.status, 200, "{}", page.response.text());
+    assert_eq!(page.response.text().matches("class=\"secret\"").count(), 1, "the client id is no secret");
     let again = browser.submit(&form).await;
     assert_eq!(shown(&again, "client-id"), shown(&page, "client-id"), "a form takes effect once");
     assert_eq!(shown(&again, "client-secret"), shown(&page, "client-secret"));

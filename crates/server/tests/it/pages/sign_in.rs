@@ -90,7 +90,7 @@ async fn forms_need_the_proof_of_their_browser_and_page() {
             refused(Form { action: "/sign-out".to_owned(), ..form.clone() }, browser.clone()).await;
             refused(form.clone(), world.browser()).await;
         }
-        assert_eq!(browser.submit(&picked).await.location(), "/");
+        assert_eq!(browser.submit(&picked).await.location(), "/account", "the start page is the console");
         let landing = browser.open("/").await;
         let sign_out = landing.forms.iter().find(|form| form.action == "/sign-out").expect("a form").clone();
         refused(sign_out.clone().without("csrf"), browser.clone()).await;
