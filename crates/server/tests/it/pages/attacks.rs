@@ -215,8 +215,7 @@ impl Scene {
         let Fixture { app: bot, streamer, review_request_id, webhook_owner, .. } =
             Fixture::set_up(world).await;
         let redirect = testkit::encode(&bot.redirect_uri);
-        let consent =
-            format!("/account-interlock?clientId={}&redirectUri={redirect}&state=s", bot.client_id);
+        let consent = format!("/account-interlock?clientId={}&redirectUri={redirect}&state=s", bot.client_id);
         let member = "/platform/v1/organizations/webhook-owner/members/haneul";
         put(world, member, json!({ "role": "admin" })).await;
         let mut owner = signed_in(world, &streamer).await;
