@@ -518,6 +518,8 @@ impl Worker {
         let found = found.into_iter().next().unwrap_or_default();
         let last = match chain(&found, before.redo_from, brought) {
             Chain::Whole(completed) => Some(completed),
+            // A place without the description of a generation takes no base of it.
+            Chain::NoBase if !self.hold(&before.generation).await? => return Ok(()),
             Chain::NoBase => None,
             Chain::Broken(number) => {
                 let why = format!("the place does not have the segment {number} of the generation");
