@@ -197,6 +197,7 @@ pub async fn make(
 /// Waits until the bot has settled. Returns the outcome of a bot about which the check says nothing.
 async fn unfit(check: &Check, stage: &mut Stage) -> Result<Option<CheckOutcome>, CommandFailure> {
     if check.needs == Needs::Receiver {
+        stage.await_receiver().await;
         return Ok(None);
     }
     let habit = stage.settle().await?;

@@ -5,9 +5,10 @@ use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::Method;
+use http::{Method, Uri};
 use serde_json::{Value, json};
 use service::Clock;
+use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 
 use super::bot::Bot;
@@ -197,6 +198,19 @@ impl Stage {
             (false, false) => Habit::Calls,
             (false, true) => Habit::Silent,
         })
+    }
+
+    /// Waits until something listens where the bot's receiver is, or the bot ends or runs out of time.
+    pub async fn await_receiver(&mut self) {
+        let url = self.receiver.as_ref().and_then(|receiver| receiver.url.parse::<Uri>().ok());
+        let Some((host, port)) = url.as_ref().and_then(host_and_port) else { return };
+        let end = self.clock.monotonic() + self.patience;
+        while self.clock.monotonic() < end && self.bot.ended().is_none() {
+            if TcpStream::connect((host, port)).await.is_ok() {
+                return;
+            }
+            self.pause(LOOK_EVERY).await;
+        }
     }
 
     /// Reads the new records.
@@ -402,6 +416,11 @@ fn environment(world: &Value, issued: &Value) -> Vec<(String, String)> {
         ("REFRESH_TOKEN", text(&issued["refreshToken"])),
     ];
     named.map(|(name, value)| (name.to_owned(), value)).to_vec()
+}
+
+fn host_and_port(url: &Uri) -> Option<(&str, u16)> {
+    let by_scheme = if url.scheme_str() == Some("https") { 443 } else { 80 };
+    Some((url.host()?.trim_matches(['[', ']']), url.port_u16().unwrap_or(by_scheme)))
 }
 
 /// Registers the address of the receiver.
