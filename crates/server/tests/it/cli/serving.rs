@@ -103,7 +103,7 @@ async fn dev_and_serve_refuse_the_folder_of_the_other() {
     let before = files();
     let data = served.to_str().expect("a path");
     let output = run(stagedoor(&["dev", "--listen", "127.0.0.1:0", "--data", data])).await;
-    assert_eq!(output.status.code(), Some(1), "{}", output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{}", output.stderr);
     assert!(output.stderr.contains("holds a store of `stagedoor serve`"), "{}", output.stderr);
     assert!(output.stderr.contains("--data"), "{}", output.stderr);
     assert_eq!(files(), before, "nothing was written");

@@ -8,8 +8,11 @@ use testkit::{Browser, Form, Receiver, Request, Setup, World, both, patiently};
 use super::attacks::TABLE;
 use super::{proven, signed_in};
 
-/// Forms that change nothing.
-const WITHOUT_ENTRY: [&str; 1] = ["/developers/applications/{clientId}/connection"];
+/// Forms that change nothing: the connection test, and the dead messages while none is dead.
+const WITHOUT_ENTRY: [&str; 2] = [
+    "/developers/applications/{clientId}/connection",
+    "/developers/applications/{clientId}/webhook/deliveries",
+];
 
 /// Posts forms one after the other, and notes their paths.
 struct Walk {
@@ -153,6 +156,11 @@ async fn of_applications(walk: &mut Walk, owner: &mut Browser) {
     let request = walk.first("/platform/v1/review-requests?state=pending", "requestId").await;
     let withdrawn = "/developers/applications/{clientId}/requests/{requestId}";
     walk.post(("dev", owner), (withdrawn, &[&id, &request]), &[], "review.withdraw").await;
+    // Only with this permission a webhook takes a test message.
+    walk.post(("dev", owner), (drops, &[&id]), &[("message", "부탁합니다.")], "review.add").await;
+    let request = walk.first("/platform/v1/review-requests?state=pending", "requestId").await;
+    let approve = Request::put(format!("/platform/v1/review-requests/{request}"));
+    walk.world.operator(approve.json(&json!({ "decision": "approve" }))).await.content();
     let secrets = "/developers/applications/{clientId}/secrets";
     walk.post(("dev", owner), (secrets, &[&id]), &[("make", "yes")], "secret.add").await;
     let secret = walk.first(&format!("/platform/v1/applications/{id}/secrets"), "secretId").await;
@@ -181,10 +189,10 @@ async fn of_webhooks(walk: &mut Walk, owner: &mut Browser) {
     walk.post(("dev", owner), (webhook, &[&id]), &[("url", &url)], "webhook.put").await;
     let secrets = "/developers/applications/{clientId}/webhook/secrets";
     walk.post(("dev", owner), (secrets, &[&id]), &[], "webhook-secret.add").await;
-    let path = format!("/platform/v1/applications/{id}/webhook");
+    let path = format!("/platform/v1/applications/{id}/webhook/secrets");
     let content = walk.world.operator(Request::get(path)).await.content();
-    let listed = content["secrets"].as_array().expect("a list").iter();
-    let secret = listed.rev().find(|secret| secret["state"] == "PENDING").expect("a new one");
+    let mut listed = content["data"].as_array().expect("a list").iter();
+    let secret = listed.find(|secret| secret["state"] == "PENDING").expect("a new one");
     let secret = secret["secretId"].as_str().expect("an id").to_owned();
     let one = "/developers/applications/{clientId}/webhook/secrets/{secretId}";
     walk.post(("dev", owner), (one, &[&id, &secret]), &[("action", "activate")], "webhook-secret.activate")
@@ -204,8 +212,6 @@ async fn of_webhooks(walk: &mut Walk, owner: &mut Browser) {
     .await;
     let delivery = "/developers/applications/{clientId}/webhook/deliveries/{messageId}";
     walk.post(("dev", owner), (delivery, &[&id, &message]), &[], "webhook.resend").await;
-    let deliveries = "/developers/applications/{clientId}/webhook/deliveries";
-    walk.post(("dev", owner), (deliveries, &[&id]), &[], "webhook.resend").await;
     let removal = "/developers/applications/{clientId}/webhook/removal";
     walk.post(("dev", owner), (removal, &[&id]), &[], "webhook.delete").await;
 }
@@ -213,7 +219,8 @@ async fn of_webhooks(walk: &mut Walk, owner: &mut Browser) {
 async fn fate(walk: &mut Walk, owner: &mut Browser, other: &mut Browser, login: &str) {
     let id = app_id(walk).await;
     let owner_of = "/developers/applications/{clientId}/owner";
-    walk.post(("dev", owner), (owner_of, &[&id]), &[("organizationId", "")], "application.hand-over").await;
+    walk.post(("dev", owner), (owner_of, &[&id]), &[("organizationId", "/me")], "application.hand-over")
+        .await;
     let disabled = "/developers/applications/{clientId}/disabled";
     walk.post(("dev", owner), (disabled, &[&id]), &[("state", "disabled")], "application.disable").await;
     walk.post(("dev", owner), (disabled, &[&id]), &[("state", "enabled")], "application.enable").await;
