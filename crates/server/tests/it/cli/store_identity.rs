@@ -227,7 +227,9 @@ async fn the_first_start_on_an_older_store_takes_no_key_that_opens_nothing() {
         service.change(forget).await;
         service.refused(&[own(B)], "the service key is not the one of this store").await;
         // In the middle of a change what is sealed decides.
-        service.start_and_stop(&[own(B), other(A)]).await;
+        let (child, _) = service.start(&[own(B), other(A)]).await;
+        service.logs("no secret needs the other service key").await;
+        stop(child).await;
         service.start_and_stop(&[own(B)]).await;
         service.change(forget).await;
         service.start_and_stop(&[own(B)]).await;
