@@ -71,6 +71,13 @@ async fn until(stream: &mut TlsStream<TcpStream>, text: &str) -> String {
     .await
 }
 
+/// Waits for a record of the sandbox.
+async fn expect(sandbox: &Sandbox, kind: &str, fields: Value) -> Value {
+    let expected = json!({ "kind": kind, "where": fields, "within": "5s" });
+    sandbox.api.operator(Request::post("/sandbox/v1/expect").json(&expected)).await.content()["data"][0]
+        .take()
+}
+
 async fn say(sandbox: &Sandbox, message: &str) {
     sandbox.api.send_chat(&sandbox.user(0, "demo").1.access, message).await.content();
 }
@@ -122,13 +129,13 @@ async fn sockets_fail_over_tls_as_they_do_without() {
     add(&sandbox, rule(json!({ "cut": "before" }))).await;
     say(&sandbox, "two").await;
     assert_eq!(until(&mut socket, "nothing more").await, "", "no close frame");
-    let ended = json!({ "kind": "frame", "where": { "session": key, "event": "ended" }, "within": "5s" });
-    let ended = sandbox.api.operator(Request::post("/sandbox/v1/expect").json(&ended)).await.content();
-    assert_eq!(ended["data"][0]["reason"], "transport_closed");
+    let ended = expect(&sandbox, "frame", json!({ "session": key, "event": "ended" })).await;
+    assert_eq!(ended["reason"], "transport_closed");
 
-    let (mut socket, _) = listener(&sandbox).await;
+    let (mut socket, key) = listener(&sandbox).await;
     add(&sandbox, rule(json!({ "silence": true }))).await;
     say(&sandbox, "three").await;
+    expect(&sandbox, "fault", json!({ "session": key })).await;
     // A ping of the client: a masked text frame with the packet `2`.
     socket.write_all(&[0x81, 0x81, 0, 0, 0, 0, b'2']).await.expect("sent");
     let silence = tokio::time::timeout(Duration::from_millis(500), socket.read_u8()).await;

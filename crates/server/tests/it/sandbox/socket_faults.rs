@@ -162,6 +162,8 @@ async fn a_silent_session_is_half_open() {
     add(&sandbox, json!({ "match": { "event": "CHAT" }, "nth": 2, "do": { "silence": true } })).await;
     say(&sandbox, &["one", "two", "three"]).await;
     assert_eq!(socket.event("CHAT").await["content"], "one");
+    let silenced = json!({ "kind": "fault", "where": { "session": socket.session_key() }, "within": "5s" });
+    sandbox.api.operator(Request::post("/sandbox/v1/expect").json(&silenced)).await.content();
     socket.send("2").await;
     let silence = tokio::time::timeout(Duration::from_millis(700), socket.next_packet()).await;
     assert!(silence.is_err(), "{silence:?}");
