@@ -39,6 +39,8 @@ pub(crate) struct NewDataFile {
     partial: PathBuf,
     lock_path: PathBuf,
     _lock: File,
+    /// The folder, if it was made for the file.
+    made_folder: Option<PathBuf>,
 }
 
 impl NewDataFile {
@@ -49,12 +51,14 @@ impl NewDataFile {
     /// the new file, or if another restore or move holds the place.
     pub fn begin(path: &Path) -> Result<Self, BackupError> {
         refuse_leftovers(path)?;
+        let made_folder = path.parent().filter(|folder| !folder.exists()).map(Path::to_owned);
         if let Some(folder) = path.parent() {
             files::make_folder(folder)?;
         }
         let lock_path = files::with_suffix(path, LOCK);
         let lock = lock(path, &lock_path)?;
-        let new = Self { path: path.to_owned(), partial: files::partial_of(path), lock_path, _lock: lock };
+        let partial = files::partial_of(path);
+        let new = Self { path: path.to_owned(), partial, lock_path, _lock: lock, made_folder };
         // Another one may have ended before the lock was free.
         refuse_leftovers(path)?;
         files::delete_data_file(&new.partial)?;
@@ -81,6 +85,10 @@ impl Drop for NewDataFile {
         let _ = files::delete_data_file(&self.partial);
         // Deleted while it is locked: see `lock`.
         let _ = std::fs::remove_file(&self.lock_path);
+        if let Some(folder) = &self.made_folder {
+            // Refused by the system if the complete file is there.
+            let _ = std::fs::remove_dir(folder);
+        }
     }
 }
 
@@ -132,8 +140,10 @@ mod tests {
         assert!(refusal(&path).contains("another restore or move"));
         assert!(first.partial().exists(), "the refused restore has deleted nothing");
         drop(first);
-        let left = std::fs::read_dir(folder.path().join("place")).expect("the folder").count();
-        assert_eq!(left, 0, "a failed restore leaves nothing");
+        assert!(!folder.path().join("place").exists(), "a failed restore leaves nothing");
+        std::fs::create_dir(folder.path().join("place")).expect("a folder");
+        drop(NewDataFile::begin(&path).expect("an empty place"));
+        assert!(folder.path().join("place").exists(), "a folder that was there stays");
         let second = NewDataFile::begin(&path).expect("the place is free again");
         std::fs::write(second.partial(), "two").expect("written");
         second.complete().expect("renamed");
