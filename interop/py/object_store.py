@@ -402,6 +402,15 @@ def archive(suite, store, folder):
                     until_archived(service)
             run(store, "restore", place, "--at", "latest", "--data", folder / "moved")
             assert channels(folder / "moved", "before") == channels(folder / "moved", "after") == 50
+    with suite.step("an archive whose objects were deleted has a whole base again, without a write"):
+        with store:
+            for name in store.files():
+                if name.startswith("backups/moved/"):
+                    store.call("DELETE", f"/{name}")
+            with Archived(store, folder / "mover", folder / "log", place=place) as service:
+                until(service.has_new_base, "a base")
+            run(store, "restore", place, "--at", "latest", "--data", folder / "emptied")
+            assert channels(folder / "emptied", "before") == channels(folder / "emptied", "after") == 50
 
 
 if __name__ == "__main__":

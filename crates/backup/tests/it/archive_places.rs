@@ -63,6 +63,13 @@ impl Loaded {
         self.running = Some(running);
     }
 
+    /// The service goes on, and has nothing to write.
+    async fn write_no_more(&mut self) {
+        self.load.pop().expect("the load runs").abort();
+        let written = self.world.time();
+        self.promises(written).await;
+    }
+
     async fn stop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         for task in self.load.drain(..) {
@@ -371,6 +378,24 @@ async fn what_is_lost_from_the_place_is_replaced_by_a_whole_base() {
         loaded.promises(lost.plus_ms(45_000)).await;
         loaded.keeps_its_promise(way).await;
     }
+    loaded.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_place_that_was_emptied_under_an_idle_service_gets_a_new_generation() {
+    let mut loaded = Loaded::begin(World::new()).await;
+    loaded.write_no_more().await;
+    let before = loaded.newest().await;
+    empty(&loaded.place());
+    let wait = async {
+        while loaded.world.listed().await.iter().all(|each| each.name == before || each.bases.is_empty()) {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, wait).await.unwrap_or_else(|_| panic!("{:?}", loaded.figures()));
+    let begun_again = loaded.world.time();
+    loaded.promises(begun_again).await;
+    loaded.keeps_its_promise("emptied").await;
     loaded.stop().await;
 }
 
