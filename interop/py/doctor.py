@@ -63,6 +63,9 @@ BAD = {
     "wait-forever": {"silent-socket", "subway"},
 }
 
+# These checks end the session after the bot's call, so this bot may have ended when they look at it.
+MAY_FAIL = {"crash": {"rate-limit", "server-errors"}}
+
 # The verdicts of published clients, on the profile `observed`.
 COMMON = {
     "clean-run": "passed", "storm": "passed", "webhook": "notApplicable", "doubled-claim": "notApplicable",
@@ -173,15 +176,17 @@ def bad(suite):
     def run(misdeed):
         return lambda: doctor_with_receiver([*BOT, misdeed], "--timeout", "12")
 
-    def fails(expected):
+    def fails(name):
+        expected = BAD[name]
+
         def check(verdicts):
-            found = failing(verdicts)
+            found = failing(verdicts) - MAY_FAIL.get(name, set())
             every = set(verdicts) - {"webhook", "doubled-claim"}  # the receiver of a silent bot works
             assert found == (every if expected is EVERY_CHECK else expected), verdicts
 
         return check
 
-    all_of(suite, [(f"{name} fails the checks of its misdeed", run(name), fails(BAD[name])) for name in BAD])
+    all_of(suite, [(f"{name} fails the checks of its misdeed", run(name), fails(name)) for name in BAD])
 
 
 def published(suite):
