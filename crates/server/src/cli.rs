@@ -49,6 +49,7 @@ use commands::webhook_listen::WebhookCommand;
 use commands::world::{self, WorldOptions as WorldCommand};
 use domain::Timestamp;
 use domain::outbound::Reach;
+use http_server::hosts::Hosts;
 use sandbox::MAIN_WORLD;
 use service::webhooks::WebhookSettings;
 use service::{AccountSettings, PasswordCost};
@@ -56,7 +57,6 @@ use temporary_folder::TemporaryFolder;
 
 use crate::config::{Settings, StoreSettings};
 use crate::dev::{Opening, WorldOptions};
-use crate::hosts::Hosts;
 use crate::tls::TlsOptions;
 use common::{NETWORKING, check_base};
 

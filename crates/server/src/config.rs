@@ -10,6 +10,8 @@ use domain::retention::Retention;
 use domain::seal::ServiceKey;
 use domain::secret::OperatorKey;
 use domain::{Language, Profile};
+use http_server::hosts::Hosts;
+use http_server::terminator::Terminator;
 use service::nodes::Roles;
 use service::webhooks::WebhookSettings;
 use service::{AccountSettings, DeveloperSettings, PasswordCost};
@@ -18,8 +20,7 @@ use upstream::ProviderSettings;
 use web::Brand;
 
 use crate::archiving::ArchiveConfig;
-use crate::hosts::Hosts;
-use crate::tls::{HttpsSettings, Terminator, TlsSettings};
+use crate::tls::{HttpsSettings, TlsSettings};
 
 /// The store.
 #[derive(Clone, Debug)]

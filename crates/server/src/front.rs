@@ -7,16 +7,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gateway::Gateway;
+use http_server::connections::Connections;
+use http_server::listener::{self, Door, Edges, Phase};
+use http_server::unix_socket::{BoundListener, SocketFile};
 use service::Clock;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::config::Settings;
-use crate::connections::Connections;
-use crate::listener::{self, Door, Edges, Phase};
 use crate::reserved::Reserved;
-use crate::unix_socket::{BoundListener, SocketFile};
 
 /// How often a sandbox that is replaced looks whether its requests have ended. A request that waits for
 /// something, and one that replaces its own world, do not end.

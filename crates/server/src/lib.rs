@@ -5,24 +5,17 @@
 pub mod archiving;
 pub mod cli;
 pub mod config;
-mod connections;
 mod descriptors;
 pub mod dev;
 pub mod entry;
 mod front;
-pub mod hosts;
-mod inbound;
-mod listener;
 mod mail;
-mod malformed;
 pub mod metrics;
 pub mod node;
-mod proxies;
 mod reserved;
 mod store_checks;
 mod store_start;
 pub mod tls;
-mod unix_socket;
 mod webhooks;
 
 pub use config::{BusSettings, Footprint, Settings, StoreSettings};

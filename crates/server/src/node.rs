@@ -9,6 +9,10 @@ use bus::{Bus, LocalBus, NatsBus};
 use domain::NodeId;
 use domain::secret::OperatorKey;
 use gateway::Gateway;
+use http_server::hosts::HostFilter;
+use http_server::listener::{Edges, Phase};
+use http_server::proxies::Proxies;
+use http_server::terminator;
 use sandbox::{Api, FixedHosts, Parts, Sandbox, Surroundings};
 use service::connection_tests::Prober;
 use service::nodes::{Membership, Roles};
@@ -24,14 +28,10 @@ use web::{Served, SignInProvider, Web};
 use crate::config::{BusSettings, Footprint, Settings, StoreSettings};
 use crate::descriptors::Room;
 use crate::front::{BothEdges, Front};
-use crate::hosts::HostFilter;
-use crate::listener::{Edges, Phase};
 use crate::mail;
 use crate::metrics::NodeMetrics;
-use crate::proxies::Proxies;
 use crate::store_checks;
 use crate::store_start::open_when_reached;
-use crate::tls;
 use crate::webhooks::{self, Webhooks};
 
 /// Deadline for closing the sockets. REST continues during that time.
@@ -343,7 +343,7 @@ impl Prepared {
             return Err("only a sandbox may have a seed: its tokens can be guessed".to_owned());
         }
         let room = match settings.terminator() {
-            Some(_) => Room::claim().divided(tls::DESCRIPTORS),
+            Some(_) => Room::claim().divided(terminator::DESCRIPTORS),
             None => Room::claim(),
         };
         let (store, alone) = open_store(settings, environment).await?;

@@ -15,7 +15,7 @@ use service::{Error, Service};
 
 use super::tls_entry::TlsEntry;
 use crate::Node;
-use crate::hosts::exposure;
+use http_server::hosts::exposure;
 
 /// How a sandbox was started.
 pub struct Start<'a> {

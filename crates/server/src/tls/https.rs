@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
+use http_server::terminator::{PlainHttp, Terminator};
 use tls_files::PairFiles;
 
 use super::served::ServedCertificate;
-use super::terminator::{PlainHttp, Terminator};
 
 /// The heading of these options in the help.
 const HEADING: &str = "TLS";

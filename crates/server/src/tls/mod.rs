@@ -8,17 +8,13 @@
 //! | `certificates` | the short-lived certificate of a sandbox |
 //! | `served` | the certificate of `serve`, read again when its files change |
 //! | `https` | the options of `serve` |
-//! | `terminator` | the handshake, and the plain stream behind it |
 
 mod authority;
 mod certificates;
 mod https;
 mod options;
 mod served;
-mod terminator;
 
 pub use https::{HttpsOptions, HttpsSettings};
 pub use options::{FixedName, TlsOptions, TlsSettings};
 pub use served::ServedCertificate;
-pub use terminator::Terminator;
-pub(crate) use terminator::{DESCRIPTORS, Opened};

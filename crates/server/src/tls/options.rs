@@ -8,11 +8,11 @@ use std::sync::Arc;
 use clap::Args;
 use commands::hosts_file::{self, HostsLine};
 use commands::trust::{self, TrustFiles};
+use http_server::terminator::{PlainHttp, Terminator};
 use service::Clock;
 
 use super::authority::Authority;
 use super::certificates::Certificates;
-use super::terminator::{PlainHttp, Terminator};
 
 /// The heading of these options in the help.
 const HEADING: &str = "TLS and fixed hosts";

@@ -15,7 +15,7 @@ const MODE: u32 = 0o660;
 const PEER: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
 /// The file of a Unix socket that this process listens on. It is removed when this is dropped.
-pub(crate) struct SocketFile {
+pub struct SocketFile {
     path: PathBuf,
     /// Device and number of the file.
     identity: (u64, u64),
@@ -64,8 +64,10 @@ fn identity(path: &Path) -> io::Result<(u64, u64)> {
 type LastConnections = Box<dyn Fn() -> io::Result<(TcpStream, SocketAddr)> + Send>;
 
 /// A listener of one of both kinds.
-pub(crate) enum BoundListener {
+pub enum BoundListener {
+    /// On an address.
     Tcp(TcpListener),
+    /// On a path.
     Unix(UnixListener),
 }
 

@@ -25,11 +25,11 @@ const LINGER_WITHIN: Duration = Duration::from_secs(5);
 /// The first byte of a TLS connection: a record of the handshake. No HTTP request begins with it.
 const HANDSHAKE_RECORD: u8 = 22;
 /// The number of descriptors that a TLS connection has: its own and the pair.
-pub(crate) const DESCRIPTORS: usize = 3;
+pub const DESCRIPTORS: usize = 3;
 
 /// What becomes of a connection without TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum PlainHttp {
+pub enum PlainHttp {
     /// It is served too.
     Served,
     /// The answer says that the port speaks HTTPS.
@@ -63,7 +63,7 @@ impl Terminator {
     ///
     /// # Errors
     /// A sentence: the TLS library refuses its own defaults.
-    pub(super) fn new(certificates: Arc<dyn ResolvesServerCert>, plain: PlainHttp) -> Result<Self, String> {
+    pub fn new(certificates: Arc<dyn ResolvesServerCert>, plain: PlainHttp) -> Result<Self, String> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let mut config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()

@@ -59,14 +59,15 @@ impl Hosts {
 }
 
 /// Accepts requests for the configured names, or every request, and logs refused ones once a minute.
-pub(crate) struct HostFilter {
+pub struct HostFilter {
     allowed: Option<Hosts>,
     clock: Clock,
     refused: LogLimit,
 }
 
 impl HostFilter {
-    pub(crate) fn new(allowed: Option<Hosts>, clock: Clock) -> Self {
+    /// A filter for these hosts; `None` admits every host.
+    pub fn new(allowed: Option<Hosts>, clock: Clock) -> Self {
         Self { allowed, clock, refused: LogLimit::default() }
     }
 

@@ -34,7 +34,7 @@ use crate::hosts::{HostFilter, named_host};
 use crate::inbound::Inbound;
 use crate::malformed::{self, HEAD_BYTES_MAX};
 use crate::proxies::{Peer, Proxies};
-use crate::tls::{Opened, Terminator};
+use crate::terminator::{Opened, Terminator};
 use crate::unix_socket::BoundListener;
 
 /// Deadline of a request's headers, and of an idle connection.

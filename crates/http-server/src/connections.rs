@@ -27,7 +27,7 @@ const HEAD_GRACE: Duration = Duration::from_secs(1);
 const BODY_GRACE: Duration = Duration::from_secs(1);
 
 /// The connections of all listeners of a node.
-pub(crate) struct Connections {
+pub struct Connections {
     /// `None` on a node without the role gateway.
     gateway: Mutex<Option<Gateway>>,
     clock: Clock,
@@ -93,7 +93,8 @@ pub(crate) struct Place {
 pub(crate) struct RequestGuard(Arc<Connection>);
 
 impl Connections {
-    pub(crate) fn new(gateway: Option<Gateway>, clock: Clock, sockets_max: usize) -> Arc<Self> {
+    /// No connections yet. Together with the sockets of the gateway there are at most `sockets_max`.
+    pub fn new(gateway: Option<Gateway>, clock: Clock, sockets_max: usize) -> Arc<Self> {
         Arc::new(Self {
             gateway: Mutex::new(gateway),
             clock,
@@ -104,7 +105,7 @@ impl Connections {
     }
 
     /// The gateway whose sockets count from now on.
-    pub(crate) fn count_sockets_of(&self, gateway: Option<Gateway>) {
+    pub fn count_sockets_of(&self, gateway: Option<Gateway>) {
         *self.gateway.lock().unwrap_or_else(PoisonError::into_inner) = gateway;
     }
 

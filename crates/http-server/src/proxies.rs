@@ -32,7 +32,7 @@ pub(crate) struct Peer {
 
 /// The proxies in front of a listener.
 #[derive(Debug)]
-pub(crate) struct Proxies {
+pub struct Proxies {
     trusted: TrustedProxies,
     /// Whether trusted proxies speak the PROXY protocol.
     proxy_protocol: bool,
@@ -41,7 +41,9 @@ pub(crate) struct Proxies {
 }
 
 impl Proxies {
-    pub(crate) fn new(trusted: TrustedProxies, proxy_protocol: bool, clock: Clock) -> Self {
+    /// The trusted proxies of the settings, and whether each connection of theirs begins with a header of the
+    /// PROXY protocol.
+    pub fn new(trusted: TrustedProxies, proxy_protocol: bool, clock: Clock) -> Self {
         Self { trusted, proxy_protocol, clock, malformed: LogLimit::default() }
     }
 
