@@ -7,6 +7,7 @@ use std::path::Path;
 use commands::state_file::{self, Claim, RunningSandbox};
 use domain::application::Application;
 use domain::{ChannelId, ClientId};
+use http_server::hosts::exposure;
 use sandbox::{KnownSecrets, PASSWORD, TokenPair, WorldFile, for_browser, for_program};
 use serde::{Deserialize, Serialize};
 use service::sign_in::SignInRequest;
@@ -15,7 +16,6 @@ use service::{Error, Service};
 
 use super::tls_entry::TlsEntry;
 use crate::Node;
-use http_server::hosts::exposure;
 
 /// How a sandbox was started.
 pub struct Start<'a> {
