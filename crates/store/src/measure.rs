@@ -1,12 +1,13 @@
 //! What an operator watches of a store: its size, the room on its disk, and when it was backed up.
 //!
 //! A command that takes a backup runs beside the service, which has a SQLite file for itself. So the time of
-//! a backup is in a file beside the data file, and in a table on a server.
+//! a backup is in a file beside the data file, and in a table on a server. The file names its store, so that
+//! the time of one store is never taken for that of another in the same folder.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-use domain::Timestamp;
+use domain::{StoreId, Timestamp};
 
 use crate::postgres::connection::failure;
 use crate::postgres::connector::connect_alone;
@@ -41,7 +42,7 @@ pub struct DiskSpace {
 }
 
 /// Measures a SQLite file. Blocks for as long as its disk needs.
-pub(crate) fn measure_file(path: &Path) -> Result<Measures, StoreError> {
+pub(crate) fn measure_file(path: &Path, store: &StoreId) -> Result<Measures, StoreError> {
     let failed =
         |error: &dyn std::fmt::Display| StoreError::Unavailable(format!("{}: {error}", path.display()));
     let size = |path: &Path| std::fs::metadata(path).map(|data| data.len());
@@ -55,7 +56,7 @@ pub(crate) fn measure_file(path: &Path) -> Result<Measures, StoreError> {
     Ok(Measures {
         bytes: bytes + size(&log).unwrap_or(0),
         disk: Some(disk),
-        last_backup: recorded(&mark_of(path)),
+        last_backup: recorded(&mark_of(path), store),
     })
 }
 
@@ -63,12 +64,12 @@ pub(crate) fn measure_file(path: &Path) -> Result<Measures, StoreError> {
 ///
 /// # Errors
 /// The folder of the file cannot be written, or the server not be reached.
-pub async fn record_backup(target: &Target, taken_at: Timestamp) -> Result<(), StoreError> {
+pub async fn record_backup(target: &Target, store: &StoreId, taken_at: Timestamp) -> Result<(), StoreError> {
     match target {
         Target::Sqlite { path } => {
             let mark = mark_of(path);
             let failed = |error: io::Error| StoreError::Unavailable(format!("{}: {error}", mark.display()));
-            write_whole(&mark, &format!("{}\n", taken_at.rfc3339())).map_err(failed)
+            write_whole(&mark, &format!("{} {store}\n", taken_at.rfc3339())).map_err(failed)
         }
         Target::Postgres { url } => {
             let (client, task) = connect_alone(url).await?;
@@ -83,9 +84,11 @@ fn mark_of(path: &Path) -> PathBuf {
     path.with_file_name(LAST_BACKUP_FILE)
 }
 
-/// The time in a file; `None` if it has none.
-fn recorded(mark: &Path) -> Option<Timestamp> {
-    Timestamp::parse_rfc3339(std::fs::read_to_string(mark).ok()?.trim())
+/// The time in a file about this store; `None` if the file has none.
+fn recorded(mark: &Path, store: &StoreId) -> Option<Timestamp> {
+    let text = std::fs::read_to_string(mark).ok()?;
+    let (taken_at, of) = text.trim().split_once(' ')?;
+    Timestamp::parse_rfc3339(taken_at).filter(|_| of == store.as_str())
 }
 
 /// A reader sees the former text or the new one.

@@ -18,6 +18,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use domain::StoreId;
+
 use crate::disk::Disk;
 use crate::log_archive::{self, LogArchive, LogWatch};
 use crate::measure::{Measures, measure_file};
@@ -181,11 +183,11 @@ impl Sqlite {
         tokio::task::spawn_blocking(copied).await.map_err(interrupted)?
     }
 
-    /// Measures the file and its disk.
-    pub async fn measure(&self) -> Result<Measures, StoreError> {
-        let path = self.path.clone();
+    /// Measures the file of the store with this id, and its disk.
+    pub async fn measure(&self, store: &StoreId) -> Result<Measures, StoreError> {
+        let (path, store) = (self.path.clone(), store.clone());
         let interrupted = |_| StoreError::Unavailable("the measurement was interrupted".to_owned());
-        tokio::task::spawn_blocking(move || measure_file(&path)).await.map_err(interrupted)?
+        tokio::task::spawn_blocking(move || measure_file(&path, &store)).await.map_err(interrupted)?
     }
 
     pub fn archive(&self) -> Option<Arc<LogArchive>> {

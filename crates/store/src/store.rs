@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::Timestamp;
+use domain::{StoreId, Timestamp};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
@@ -203,10 +203,10 @@ impl Store {
         }
     }
 
-    /// Measures the store. On PostgreSQL the disk is not measured, because it is another machine's.
-    pub async fn measure(&self) -> Result<Measures, StoreError> {
+    /// Measures the store, which has this id. On PostgreSQL the disk is not measured, because it is another machine's.
+    pub async fn measure(&self, store: &StoreId) -> Result<Measures, StoreError> {
         match &self.0 {
-            Engine::Sqlite(engine) => engine.measure().await,
+            Engine::Sqlite(engine) => engine.measure(store).await,
             Engine::Postgres(_) => {
                 let read: Result<(i64, Option<Timestamp>), StoreError> = self
                     .read(async move |tx: &mut Tx| Ok((tx.database_bytes().await?, tx.last_backup().await?)))

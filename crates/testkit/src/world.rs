@@ -311,9 +311,11 @@ impl World {
     /// # Panics
     /// When the server does not run, or its store fails.
     pub async fn record_backup(&self, taken_at: Timestamp) {
-        store::record_backup(&self.0.target, taken_at).await.expect("it is recorded");
         let node = self.0.node.lock().await;
-        node.as_ref().expect("the server runs").service().measure_store().await.expect("it is measured");
+        let service = node.as_ref().expect("the server runs").service();
+        let store_id = service.store_id().await.expect("the store answers");
+        store::record_backup(&self.0.target, &store_id, taken_at).await.expect("it is recorded");
+        service.measure_store().await.expect("it is measured");
     }
 
     /// Starts the server again, on the same data and at the same address.

@@ -251,8 +251,9 @@ pub async fn run_backup(options: &BackupOptions) -> Result<(), CommandFailure> {
 
 /// Records the time of a backup for the metrics of the service. The backup is good without it.
 async fn record(target: &Target, manifest: &Manifest) {
-    let Some(taken_at) = Timestamp::parse_rfc3339(&manifest.taken_at) else { return };
-    if let Err(error) = store::record_backup(target, taken_at).await {
+    let (taken_at, store) = (Timestamp::parse_rfc3339(&manifest.taken_at), manifest.store_id.as_ref());
+    let Some((taken_at, store)) = taken_at.zip(store) else { return };
+    if let Err(error) = store::record_backup(target, store, taken_at).await {
         eprintln!(
             "stagedoor: the backup is complete, and its time is not in the metrics of the service: {error}"
         );

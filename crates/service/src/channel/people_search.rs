@@ -9,6 +9,8 @@ use crate::{Error, Service};
 
 /// Channels that one search gives.
 pub const PEOPLE_FOUND_MAX: i64 = 8;
+/// Characters that a search spells in each case.
+const SPELLED_CHARS_MAX: usize = 3;
 
 /// Whom a text names.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,29 +73,29 @@ impl Service {
     }
 }
 
-/// Channels whose name begins with a text as it is typed, in small letters, or with a capital: each is one
-/// look-up in the index of names.
+/// Channels whose name begins with a text in any case. The index of names knows the case, so it is read once
+/// for each spelling of the first characters.
 async fn beginning_with(tx: &mut Tx, text: &str) -> Result<Vec<NamedChannel>, Error> {
-    let mut spellings = vec![text.to_owned()];
-    for spelling in [text.to_lowercase(), capitalized(text)] {
-        if !spellings.contains(&spelling) {
-            spellings.push(spelling);
-        }
-    }
     let mut found: Vec<NamedChannel> = Vec::new();
-    for spelling in spellings {
+    for spelling in spellings(text) {
         let left = PEOPLE_FOUND_MAX - i64::try_from(found.len()).unwrap_or(PEOPLE_FOUND_MAX);
         if left > 0 {
-            found.extend(tx.channels_beginning_with(&spelling, left).await?);
+            found.extend(tx.channels_beginning_with(&spelling, text, left).await?);
         }
     }
     Ok(found)
 }
 
-fn capitalized(text: &str) -> String {
-    let mut chars = text.chars();
-    let first = chars.next().into_iter().flat_map(char::to_uppercase);
-    first.chain(chars.flat_map(char::to_lowercase)).collect()
+/// The spellings of the first [`SPELLED_CHARS_MAX`] characters of a text: as they are typed, then the others.
+fn spellings(text: &str) -> Vec<String> {
+    let mut all = vec![String::new()];
+    for character in text.chars().take(SPELLED_CHARS_MAX) {
+        let (small, capital) = (character.to_lowercase().to_string(), character.to_uppercase().to_string());
+        let mut written = vec![character.to_string()];
+        written.extend([small, capital].into_iter().filter(|other| *other != character.to_string()));
+        all = written.iter().flat_map(|end| all.iter().map(move |start| format!("{start}{end}"))).collect();
+    }
+    all
 }
 
 #[cfg(test)]
@@ -101,9 +103,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_capital_begins_a_name() {
-        assert_eq!(capitalized("mINA"), "Mina");
-        assert_eq!(capitalized("하늘"), "하늘");
-        assert_eq!(capitalized(""), "");
+    fn the_first_characters_are_spelled_in_each_case() {
+        assert_eq!(spellings("mIna"), ["mIn", "MIn", "min", "Min", "mIN", "MIN", "miN", "MiN"]);
+        assert_eq!(spellings("하늘"), ["하늘"]);
+        assert_eq!(spellings("1a"), ["1a", "1A"]);
     }
 }

@@ -9,7 +9,7 @@ use crate::{Error, Service};
 impl Service {
     /// Measures the store.
     pub async fn measure_store(&self) -> Result<(), Error> {
-        let measured = self.0.store.measure().await?;
+        let measured = self.0.store.measure(&self.store_id().await?).await?;
         *self.0.measures.lock().unwrap_or_else(PoisonError::into_inner) = Some(measured);
         Ok(())
     }

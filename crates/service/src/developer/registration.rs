@@ -138,11 +138,17 @@ impl Service {
             lock_owned(work, &person, &client_id, MemberRole::Developer).await?;
             let ApplicationSettings { name, presentation, redirect_uris, profile } = settings;
             work.change_application(&client_id, &name, profile, &presentation).await?;
+            let former = work.redirect_uris(&client_id).await?;
             work.delete_redirect_uris(&client_id).await?;
             for uri in &redirect_uris {
                 work.insert_redirect_uri(&client_id, uri).await?;
             }
-            let details = json!({ "name": name, "redirectUris": redirect_uris.len() });
+            let redirect_uris: Vec<_> = redirect_uris.iter().map(RedirectUri::as_str).collect();
+            let added: Vec<_> =
+                redirect_uris.iter().filter(|uri| !former.iter().any(|one| one == *uri)).collect();
+            let removed: Vec<_> =
+                former.iter().filter(|uri| !redirect_uris.contains(&uri.as_str())).collect();
+            let details = json!({ "name": name, "addedRedirectUris": added, "removedRedirectUris": removed });
             Ok(work.audit_with(AuditAction::ApplicationPut, &client_id, details).await?)
         })
         .await

@@ -89,7 +89,8 @@ impl Service {
                     work.insert_application_secret(&client_id, &new, now)
                         .await
                         .map_err(not_found(Resource::Application))?;
-                    work.audit_with(AuditAction::SecretAdd, &client_id, about(&new.secret_id)).await?;
+                    let details = json!({ "secretId": new.secret_id, "lastCharacters": new.last_characters });
+                    work.audit_with(AuditAction::SecretAdd, &client_id, details).await?;
                 }
                 Ok::<_, Error>(earlier)
             })
@@ -172,8 +173,9 @@ impl Service {
         let (client, secret) = (client_id.clone(), secret_id.clone());
         self.write(async move |work: &mut Work<'_>| {
             require_application(work, &client, now).await?;
+            let secrets = work.application_secrets(&client, now).await?;
             if work.time_application_secret(&client, &secret, Some(now), now).await? {
-                work.audit_with(AuditAction::SecretDelete, &client, about(&secret)).await?;
+                work.audit_with(AuditAction::SecretDelete, &client, about(&secret, &secrets)).await?;
             }
             Ok::<_, Error>(())
         })
@@ -226,9 +228,12 @@ impl Service {
     }
 }
 
-/// What the audit log says about a secret.
-fn about(secret_id: &ApplicationSecretId) -> Value {
-    json!({ "secretId": secret_id })
+/// The details of an entry of the audit log about one of these secrets. Its last characters are how the pages
+/// name it.
+pub(crate) fn about(secret_id: &ApplicationSecretId, secrets: &[StoredSecret]) -> Value {
+    let secret = secrets.iter().find(|secret| secret.secret_id == *secret_id);
+    let last_characters = secret.and_then(|secret| secret.last_characters.as_deref());
+    json!({ "secretId": secret_id, "lastCharacters": last_characters })
 }
 
 /// # Errors

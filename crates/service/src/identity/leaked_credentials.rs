@@ -4,11 +4,11 @@ use domain::audit::AuditAction;
 use domain::limits::AFFECTED_COUNTED_MAX;
 use domain::refusal::Resource;
 use domain::{ApplicationSecretId, ClientId, Refusal};
-use serde_json::json;
 use store::Tx;
 use store::queries::session_ends::AdmittedBy;
 
 use crate::identity::application_life::irrecoverable_since;
+use crate::identity::application_secrets::about;
 use crate::work::Work;
 use crate::{Error, Service};
 
@@ -68,9 +68,10 @@ impl Service {
                 if work.application_life(&id, irrecoverable_since(now)).await?.is_none() {
                     return Err(Error::from(Refusal::NotFound(Resource::Application)));
                 }
+                let secrets = work.application_secrets(&id, now).await?;
                 let expired = work.expire_application_secrets(&id, now).await?;
                 for secret in &expired {
-                    work.audit_with(AuditAction::SecretDelete, &id, json!({ "secretId": secret })).await?;
+                    work.audit_with(AuditAction::SecretDelete, &id, about(secret, &secrets)).await?;
                 }
                 Ok(expired)
             })

@@ -5,6 +5,7 @@ use domain::audit::AuditAction;
 use domain::refusal::Resource;
 use domain::session::SessionDetails;
 use domain::{Refusal, SessionKey};
+use serde_json::json;
 use store::Tx;
 use store::queries::session_details::SessionFilter;
 
@@ -64,7 +65,12 @@ impl Service {
         self.write(async move |work: &mut Work<'_>| {
             let now = work.now();
             if let Some(node) = work.end_session(&key, now, EVICTED).await? {
-                work.audit(AuditAction::SessionEnd, &key).await?;
+                let owner = work.session_details(&key).await?.map(|session| session.owner);
+                let details = json!({
+                    "clientId": owner.as_ref().map(|owner| owner.client_id()),
+                    "channelId": owner.as_ref().and_then(|owner| owner.channel_id()),
+                });
+                work.audit_with(AuditAction::SessionEnd, &key, details).await?;
                 work.publish(Message::SessionEvicted { node, session_key: key });
             }
             Ok(())

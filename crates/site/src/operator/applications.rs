@@ -23,8 +23,7 @@ use super::related::sessions_of;
 /// The field of the form with the part of the quotas.
 const PERCENT: &str = "percent";
 /// The parts of the quotas that the form offers.
-const PARTS: [(i64, &str); 6] =
-    [(100, "100 %"), (50, "50 %"), (25, "25 %"), (10, "10 %"), (5, "5 %"), (1, "1 %")];
+const PARTS: [i64; 6] = [100, 50, 25, 10, 5, 1];
 
 const STATES: [&str; 3] = ["", "disabled", "restorable"];
 
@@ -235,11 +234,18 @@ async fn detail<R>(operator: &OperatorPerson<R>, id: &ClientId) -> Result<Detail
 /// The form with the part of the quotas that an application has.
 fn quota_choice(share: QuotaShare, id: &ClientId, visitor: &Visitor) -> Choice {
     let lang = visitor.lang();
-    // A part that was chosen over the platform API is between two of these.
-    let here = PARTS.iter().position(|(percent, _)| match share {
-        QuotaShare::Percent(chosen) => i64::from(chosen) >= *percent,
-        QuotaShare::Unlimited => false,
-    });
+    let mut parts = PARTS.to_vec();
+    let here = match share {
+        QuotaShare::Percent(chosen) => Some(i64::from(chosen)),
+        QuotaShare::Unlimited => None,
+    };
+    // A part that was chosen over the platform API may be another one.
+    if let Some(chosen) = here
+        && !parts.contains(&chosen)
+    {
+        parts.push(chosen);
+        parts.sort_by_key(|percent| -percent);
+    }
     Choice {
         form: visitor.form(format!("{APPLICATIONS}/{id}")),
         heading: lang.pick("할당량 비율", "Part of the quotas"),
@@ -249,10 +255,9 @@ fn quota_choice(share: QuotaShare, id: &ClientId, visitor: &Visitor) -> Choice {
         ),
         field: PERCENT,
         label: lang.pick("비율", "Part"),
-        options: PARTS
-            .iter()
-            .enumerate()
-            .map(|(place, (_, label))| (label.trim_end_matches(" %"), *label, here == Some(place)))
+        options: parts
+            .into_iter()
+            .map(|percent| (percent.to_string(), format!("{percent} %"), here == Some(percent)))
             .collect(),
         button: lang.pick("적용", "Apply"),
     }

@@ -74,7 +74,7 @@ pub(crate) struct Choice {
     pub field: &'static str,
     pub label: &'static str,
     /// Value, label, whether it is chosen.
-    pub options: Vec<(&'static str, &'static str, bool)>,
+    pub options: Vec<(String, String, bool)>,
     pub button: &'static str,
 }
 

@@ -231,7 +231,7 @@ fn role_choice(visitor: &Visitor, id: &ChannelId, role: Option<OperatorRole>) ->
         ),
         field: "role",
         label: lang.pick("역할", "Role"),
-        options,
+        options: options.into_iter().map(|(role, label, is_here)| (role.into(), label.into(), is_here)).collect(),
         button: lang.pick("저장", "Save"),
     }
 }

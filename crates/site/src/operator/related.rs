@@ -1,6 +1,8 @@
 //! What belongs to a person, an application or an organization, as tables with links to the pages of each.
 
-use domain::session::SessionOwner;
+use std::collections::{BTreeSet, HashMap};
+
+use domain::session::SessionDetails;
 use domain::user_agent::device;
 use domain::{ChannelId, OrganizationId};
 use service::SessionFilter;
@@ -167,16 +169,13 @@ pub(super) async fn sessions_of(
     let lang = visitor.lang();
     let filter = SessionFilter { connected: Some(true), ..filter };
     let found = visitor.web().service().list_sessions(filter, ROWS_SHOWN, None).await?;
+    let names = names_of_owners(visitor, &found.sessions).await?;
+    let named = |path, id: &str| link(path, id, names.get(id).map_or(id, String::as_str));
     let rows = found.sessions.iter().map(|session| {
-        let client_id = session.owner.client_id().as_str();
-        let person = match &session.owner {
-            SessionOwner::User { channel_id, .. } => link(PEOPLE, channel_id.as_str(), channel_id.as_str()),
-            SessionOwner::Client { .. } => Shown::Nothing,
-        };
         vec![
             Shown::Code(session.session_key.to_string()),
-            link(APPLICATIONS, client_id, client_id),
-            person,
+            named(APPLICATIONS, session.owner.client_id().as_str()),
+            session.owner.channel_id().map_or(Shown::Nothing, |id| named(PEOPLE, id.as_str())),
             Shown::moment(Some(session.connected_at), visitor),
         ]
     });
@@ -192,6 +191,25 @@ pub(super) async fn sessions_of(
         rows: rows.collect(),
         empty: lang.pick("연결된 세션이 없습니다.", "No session is connected."),
     })
+}
+
+/// The names of the applications and people of sessions, by their ids.
+async fn names_of_owners(
+    visitor: &Visitor,
+    sessions: &[SessionDetails],
+) -> Result<HashMap<String, String>, service::Error> {
+    let service = visitor.web().service();
+    let people: BTreeSet<_> = sessions.iter().filter_map(|session| session.owner.channel_id()).collect();
+    let people = service.channels(people.into_iter().cloned().collect()).await?;
+    let mut names: HashMap<_, _> =
+        people.into_iter().map(|person| (person.channel_id.to_string(), person.name)).collect();
+    let applications: BTreeSet<_> = sessions.iter().map(|session| session.owner.client_id()).collect();
+    for client_id in applications {
+        if let Some(application) = service.application(client_id).await? {
+            names.insert(client_id.to_string(), application.name);
+        }
+    }
+    Ok(names)
 }
 
 const fn sessions_heading(lang: Lang) -> &'static str {

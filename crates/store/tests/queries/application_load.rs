@@ -1,5 +1,6 @@
 //! The load of applications by minute, and what is measured of a store.
 
+use domain::StoreId;
 use domain::limits::MINUTE_MS;
 use store::queries::application_load::{ApplicationLoad, LoadBy};
 use store::testing::engines;
@@ -71,7 +72,8 @@ async fn nodes_that_add_load_at_the_same_time_lose_nothing() {
 async fn a_store_has_a_size_and_the_time_of_its_last_backup() {
     for fresh in engines().await {
         let store = fresh.open(Options::default()).await;
-        let before = store.measure().await.unwrap();
+        let (own, other) = (StoreId::stored("own".to_owned()), StoreId::stored("other".to_owned()));
+        let before = store.measure(&own).await.unwrap();
         assert!(before.bytes > 100_000, "{before:?}");
         assert_eq!(before.last_backup, None);
         match before.disk {
@@ -80,8 +82,12 @@ async fn a_store_has_a_size_and_the_time_of_its_last_backup() {
         }
         // On PostgreSQL through `database_bytes` and `last_backup`. Beside the service, as the command does.
         for taken_at in [7_000, 9_000] {
-            record_backup(&fresh.target(), at(taken_at)).await.unwrap();
-            assert_eq!(store.measure().await.unwrap().last_backup, Some(at(taken_at)));
+            record_backup(&fresh.target(), &own, at(taken_at)).await.unwrap();
+            assert_eq!(store.measure(&own).await.unwrap().last_backup, Some(at(taken_at)));
+        }
+        if fresh.name() == "SQLite" {
+            let of_another = store.measure(&other).await.unwrap().last_backup;
+            assert_eq!(of_another, None, "the file beside it is about another store");
         }
         store.close().await;
         fresh.remove().await;

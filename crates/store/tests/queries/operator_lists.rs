@@ -126,7 +126,7 @@ async fn names_are_found_by_their_beginning_inside_and_by_id_and_login() {
                 .collect()),
             ["x", "z"]
         );
-        assert_eq!(tx.channels_beginning_with("하늘", 2).await?.len(), 2);
+        assert_eq!(tx.channels_beginning_with("하늘", "하늘", 2).await?.len(), 2);
         assert_eq!(tx.count_consents(&client("app"), crate::scopes(), 9).await?, (3, 3));
         assert_eq!(tx.count_consents(&client("app"), crate::scopes(), 2).await?, (2, 2));
         assert_eq!(tx.count_consents(&client("app"), domain::ScopeSet::EMPTY, 9).await?, (0, 3));

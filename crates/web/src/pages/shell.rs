@@ -102,6 +102,8 @@ pub struct LayoutTexts {
     pub copy: &'static str,
     /// That button after it was used.
     pub copied: &'static str,
+    /// The link to the first page.
+    pub first: &'static str,
     /// The link to the page before.
     pub previous: &'static str,
     /// The link to the page after.
@@ -122,6 +124,7 @@ const KO: LayoutTexts = LayoutTexts {
     sign_out: "로그아웃",
     copy: "복사",
     copied: "복사했습니다",
+    first: "첫 페이지",
     previous: "이전",
     next: "다음",
     pages: "다른 페이지",
@@ -137,6 +140,7 @@ const EN: LayoutTexts = LayoutTexts {
     sign_out: "Sign out",
     copy: "Copy",
     copied: "Copied",
+    first: "First page",
     previous: "Previous",
     next: "Next",
     pages: "Other pages",

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use domain::StoreId;
 use serde_json::Value;
 use store::Target;
 use store::testing::{Fresh, postgres};
@@ -105,7 +106,8 @@ async fn the_time_of_a_backup_is_recorded_for_the_service() {
     let backups = folder.path().join("backups");
     let taken = json(stagedoor(&["backup", "--json", "--data", text(&data), "--to", text(&backups)])).await;
     let recorded = std::fs::read_to_string(data.join("last-backup")).expect("a file");
-    assert_eq!(Some(recorded.trim_end()), taken["takenAt"].as_str());
+    let expected = [taken["takenAt"].as_str(), taken["storeId"].as_str()].map(|text| text.expect("a text"));
+    assert_eq!(recorded.trim_end().split(' ').collect::<Vec<_>>(), expected);
     drop(sandbox);
 
     let fresh = store::testing::migrated_postgres(None).await;
@@ -114,7 +116,12 @@ async fn the_time_of_a_backup_is_recorded_for_the_service() {
     backup.env("STAGEDOOR_DATABASE_URL", database_url(&fresh));
     let taken = json(backup).await;
     let store = fresh.open(store::Options::default()).await;
-    let recorded = store.measure().await.expect("it is measured").last_backup.expect("a time");
+    let recorded = store
+        .measure(&StoreId::stored("of the database".to_owned()))
+        .await
+        .expect("it is measured")
+        .last_backup
+        .expect("a time");
     assert_eq!(Some(recorded.rfc3339().as_str()), taken["takenAt"].as_str());
     store.close().await;
     fresh.remove().await;

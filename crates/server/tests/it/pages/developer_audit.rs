@@ -145,8 +145,12 @@ async fn of_applications(walk: &mut Walk, owner: &mut Browser) {
     walk.post(("dev", owner), ("/developers/register", &[]), &new, "application.put").await;
     let id = app_id(walk).await;
     let settings = "/developers/applications/{clientId}/settings";
-    let changed = [("name", "새 봇"), ("redirectUris", "http://127.0.0.1:9/callback"), ("profile", "")];
+    let changed = [("name", "새 봇"), ("redirectUris", "http://127.0.0.1:8/other"), ("profile", "")];
     walk.post(("dev", owner), (settings, &[&id]), &changed, "application.put").await;
+    let details = walk.entries("dev").await.swap_remove(0)["details"].take();
+    let expected = json!({ "name": "새 봇", "addedRedirectUris": ["http://127.0.0.1:8/other"],
+        "removedRedirectUris": ["http://127.0.0.1:9/callback"] });
+    assert_eq!(details, expected);
     let logo = "/developers/applications/{clientId}/logo";
     walk.post(("dev", owner), (logo, &[&id]), &[("remove", "yes")], "application.put").await;
     let scopes = "/developers/applications/{clientId}/scopes";

@@ -330,6 +330,10 @@ async fn leaked_credentials_are_ended_on_the_page_of_their_application() {
         assert!(html.contains(&format!("{path}/secrets/{secret_id}")), "{html}");
         let ends = format!("…{}", &app.client_secret[app.client_secret.len() - 4..]);
         assert!(html.contains(&ends), "{html}");
+        // The session is that of `haneul` at the application `bot`: both have their names there.
+        let session =
+            html.split("<tr>").find(|row| row.contains("/operator/people/haneul")).expect("a session");
+        assert!(session.contains(">하늘</a>") && session.contains(">bot</a>"), "{session}");
         // Disabled, and enabled again after the tokens were ended: they stay ended.
         browser.submit(&act(&page, "disable")).await.location();
         assert_eq!(browser.submit(&act(&page, "end-tokens")).await.location(), path);
@@ -349,6 +353,8 @@ async fn leaked_credentials_are_ended_on_the_page_of_their_application() {
         browser.submit(&act(&page, "revoke-secrets")).await.location();
         let left = world.operator(Request::get("/platform/v1/applications/bot/secrets")).await.content();
         assert_eq!(left["data"], json!([]));
+        let deleted = &log(&world, "subject=bot&action=secret.delete").await[0]["details"];
+        assert!(ends.ends_with(deleted["lastCharacters"].as_str().expect("a text")), "{deleted}");
         assert_eq!(log(&world, "subject=bot&action=tokens.end").await.len(), 1);
     })
     .await;
@@ -430,6 +436,10 @@ async fn lists_go_on_page_by_page() {
                 }
                 target = page.link("다음 →");
             }
+            assert!(
+                path == target || browser.open(&target).await.link("첫 페이지").starts_with(path),
+                "{target}"
+            );
             assert_eq!(found, count, "{path}");
         }
         let wrong = get(&mut browser, "/operator/applications?next=nonsense").await;

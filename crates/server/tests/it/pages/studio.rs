@@ -472,6 +472,12 @@ async fn people_are_named_by_the_name_or_the_id_of_their_channel() {
         let suggested = browser.open(&format!("/studio/people?q={}", testkit::encode("mIn"))).await;
         let html = suggested.response.text();
         assert!(html.contains("<option value=\"mina-1\">Mina") && html.contains("mina-2"), "{html}");
+        let sky = Request::put("/platform/v1/channels/sky").json(&json!({ "channelName": "SkyHighBlue" }));
+        world.operator(sky).await.content();
+        for typed in ["skyh", "SKYHIGH", "skyHighB", "ｓｋｙｈ"] {
+            let suggested = browser.open(&format!("/studio/people?q={}", testkit::encode(typed))).await;
+            assert!(suggested.response.text().contains("SkyHighBlue"), "{typed}");
+        }
         for odd in ["", "?q=", "?q=%00", "?q=%25", "?q=a&q=b"] {
             let page = browser.open(&format!("/studio/people{odd}")).await;
             assert!(page.response.status == 200 && !page.response.text().contains("<option"), "{odd}");

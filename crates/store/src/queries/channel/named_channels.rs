@@ -3,6 +3,7 @@
 use domain::ChannelId;
 
 use crate::queries::columns::{Select, columns, sql};
+use crate::queries::name_search::{Folded, beginning};
 use crate::{StoreError, Tx, params};
 
 /// Sorts behind every character of a name.
@@ -14,11 +15,18 @@ const CALLED: &str = sql!(
     " FROM channels WHERE deleted_at IS NULL AND channel_name = $1 ORDER BY channel_id LIMIT $2"
 );
 
+/// Names that one statement compares, so that it has a bound whatever the number of names is.
+const NAMES_COMPARED_MAX: i64 = 2_000;
+
 const NAME_BEGINS: &str = sql!(
     "SELECT ",
     NamedChannel::COLUMNS,
+    " FROM (SELECT ",
+    NamedChannel::COLUMNS,
     " FROM channels WHERE deleted_at IS NULL AND channel_name >= $1 AND channel_name < $2
-    ORDER BY channel_name, channel_id LIMIT $3"
+    ORDER BY channel_name, channel_id LIMIT $3) compared
+    WHERE translate(channel_name, CAST($4 AS TEXT), CAST($5 AS TEXT)) LIKE CAST($6 AS TEXT) ESCAPE '!'
+    ORDER BY channel_name, channel_id LIMIT $7"
 );
 
 /// A channel, as people who look for it see it.
@@ -47,14 +55,18 @@ impl Tx {
         self.fetch_all(CALLED, params![name, size]).await
     }
 
-    /// Up to `size` channels whose name begins with `prefix`, in the order of their names.
+    /// Up to `size` channels whose name begins with `text` in any case, in the order of their names, among
+    /// the first [`NAMES_COMPARED_MAX`] names that begin with `prefix` as it is spelled.
     pub async fn channels_beginning_with(
         &mut self,
         prefix: &str,
+        text: &str,
         size: i64,
     ) -> Result<Vec<NamedChannel>, StoreError> {
-        let until = format!("{prefix}{BEHIND_NAMES}");
-        self.fetch_all(NAME_BEGINS, params![prefix, until, size]).await
+        let (until, folded) = (format!("{prefix}{BEHIND_NAMES}"), Folded::of(text));
+        let (pattern, Folded { from, to, .. }) = (beginning(&folded.text), &folded);
+        let values = params![prefix, until, NAMES_COMPARED_MAX, from, to, pattern, size];
+        self.fetch_all(NAME_BEGINS, values).await
     }
 }
 

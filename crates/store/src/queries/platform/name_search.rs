@@ -181,14 +181,14 @@ impl Tx {
 /// A text without case and without full-width forms, and what `translate` has to do to the characters of a
 /// name for the comparison. The databases' own `lower` knows the letters A to Z alone.
 #[derive(Debug, PartialEq, Eq)]
-struct Folded {
-    text: String,
-    from: String,
-    to: String,
+pub(crate) struct Folded {
+    pub text: String,
+    pub from: String,
+    pub to: String,
 }
 
 impl Folded {
-    fn of(text: &str) -> Self {
+    pub fn of(text: &str) -> Self {
         let folded: String = text.chars().map(fold).collect();
         let (mut from, mut to) = (String::new(), String::new());
         for small in folded.chars() {
@@ -225,7 +225,12 @@ fn one(character: char, mut mapped: impl ExactSizeIterator<Item = char>) -> char
 
 /// The pattern of names that contain a text.
 fn containing(text: &str) -> String {
-    let mut pattern = "%".to_owned();
+    format!("%{}", beginning(text))
+}
+
+/// The pattern of names that begin with a text.
+pub(crate) fn beginning(text: &str) -> String {
+    let mut pattern = String::new();
     for character in text.chars() {
         if matches!(character, '%' | '_' | '!') {
             pattern.push('!');
