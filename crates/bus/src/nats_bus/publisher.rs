@@ -228,8 +228,8 @@ impl Publisher {
         Ok(false)
     }
 
-    /// Starts a connection. Messages in flight are sent again, except those that were given up. Before them it
-    /// finds out whether the server lets this node publish.
+    /// Starts a connection. Messages in flight are sent again, except those that were given up. Before them
+    /// it finds out whether the server lets this node publish.
     fn start_connection(&mut self, connection: &mut Connection) {
         self.shared.try_to_publish(connection);
         self.pings = Pings::default();
