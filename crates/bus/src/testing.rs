@@ -75,8 +75,30 @@ impl NatsServer {
     /// # Panics
     /// When the server does not run.
     pub async fn retire(&self) {
+        self.signal("-USR2").await;
+    }
+
+    /// Gives the running server other lines of configuration. Its clients stay connected.
+    ///
+    /// # Panics
+    /// When the server does not run.
+    pub async fn reconfigure(&mut self, configuration: &str) {
+        configuration.clone_into(&mut self.configuration);
+        self.write_configuration();
+        self.signal("-HUP").await;
+    }
+
+    async fn signal(&self, signal: &str) {
         let id = self.process.as_ref().and_then(Child::id).expect("it runs").to_string();
-        assert!(Command::new("kill").args(["-USR2", &id]).status().await.expect("kill is there").success());
+        assert!(Command::new("kill").args([signal, &id]).status().await.expect("kill is there").success());
+    }
+
+    fn write_configuration(&self) -> PathBuf {
+        let file = self.folder.path().join("nats.conf");
+        let (address, monitor) = (self.address(), self.monitor.address());
+        let lines = format!("listen: \"{address}\"\nhttp: \"{monitor}\"\n{}\n", self.configuration);
+        std::fs::write(&file, lines).expect("a configuration is written");
+        file
     }
 
     /// Number of connected clients.
@@ -96,10 +118,8 @@ impl NatsServer {
     }
 
     async fn run(&mut self) {
-        let (file, log) = (self.folder.path().join("nats.conf"), self.folder.path().join("nats.log"));
+        let (file, log) = (self.write_configuration(), self.folder.path().join("nats.log"));
         let (address, monitor) = (self.address(), self.monitor.address());
-        let lines = format!("listen: \"{address}\"\nhttp: \"{monitor}\"\n{}\n", self.configuration);
-        std::fs::write(&file, lines).expect("a configuration is written");
         let mut process = spawn(&file, &log);
         let answers = async {
             while TcpStream::connect(address).await.is_err() || TcpStream::connect(monitor).await.is_err() {

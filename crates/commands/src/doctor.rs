@@ -21,7 +21,6 @@ mod rules;
 mod sandbox;
 mod stage;
 
-use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -163,8 +162,8 @@ async fn examine(options: &DoctorOptions) -> Result<(), CommandFailure> {
     let reports = all(options).await?;
     let (verdict, is_good) = report::verdict(&reports);
     match options.json {
-        true => print(&format!("{}\n", report::json(&reports))),
-        false => print(&format!("{verdict}\n")),
+        true => crate::out_line!("{}", report::json(&reports)),
+        false => crate::out_line!("{verdict}"),
     }
     if let Some(path) = &options.junit {
         report::junit(&reports).save(path)?;
@@ -235,7 +234,7 @@ async fn all(options: &DoctorOptions) -> Result<Vec<CheckReport>, CommandFailure
             joined.map_err(|error| CommandFailure::Failed(format!("a check failed to run: {error}")))?;
         let (number, report) = made?;
         if !json {
-            print(&report.text());
+            crate::out_text!("{}", report.text());
         }
         reports.push((number, report));
     }
@@ -249,9 +248,4 @@ async fn report_of(check: &'static Check, bot: &BotOptions) -> Result<CheckRepor
     let (outcome, output) = make(check, bot).await?;
     let took = clock.monotonic().saturating_sub(began);
     Ok(CheckReport { name: check.name, about: check.about, outcome, output, took })
-}
-
-/// Prints a text. A closed pipe is no failure.
-fn print(text: &str) {
-    let _ = std::io::stdout().write_all(text.as_bytes());
 }

@@ -109,7 +109,7 @@ pub async fn run(options: &ExpectOptions) -> Result<String, CommandFailure> {
         Ok(found) if options.target.json => Ok(format!("{found}\n")),
         Ok(found) => Ok(lines(&found["data"])),
         Err((_, content)) if options.target.json => {
-            println!("{content}");
+            crate::out_line!("{content}");
             Err(CommandFailure::Failed(format!("{} did not happen", title(options))))
         }
         Err((message, content)) => {

@@ -155,7 +155,7 @@ impl Drop for WrittenHosts {
     fn drop(&mut self) {
         let pid = std::process::id();
         if let Err(error) = edit(&self.path, |content| without_lines(content, |of| of == pid)) {
-            eprintln!(
+            crate::err_line!(
                 "{PROGRAM}: cannot take the lines back from {}: {error}. The next `stagedoor dev` does",
                 self.path.display()
             );

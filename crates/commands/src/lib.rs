@@ -8,6 +8,7 @@
 //! | `state_file` | the running sandboxes of this user |
 //! | `target` | which server a command talks to |
 //! | `user_options` | which user of which application a command is about |
+//! | `output` | what commands print |
 //! | `junit` | reports as JUnit XML |
 //! | `recording` | reads the log of a sandbox |
 //! | `hosts_file` | the lines of the fixed hosts in the hosts file |
@@ -55,6 +56,7 @@ pub mod logs;
 pub mod mark;
 pub mod node_router;
 pub mod open;
+pub mod output;
 mod polling;
 mod recording;
 pub mod run;

@@ -53,7 +53,7 @@ pub async fn run(options: &LogsOptions) -> Result<(), CommandFailure> {
         let records = found["data"].as_array().map(Vec::as_slice).unwrap_or_default();
         let mut output = String::new();
         if let Some(dropped @ 1..) = found["dropped"].as_u64().filter(|_| after > 0) {
-            eprintln!("{dropped} records are no longer kept");
+            crate::err_line!("{dropped} records are no longer kept");
         }
         for record in records {
             let line = if options.target.json { record.to_string() } else { line(record) };

@@ -18,7 +18,6 @@ mod runner;
 mod shipped;
 mod values;
 
-use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -93,19 +92,14 @@ pub async fn run(
     match command {
         ScenarioCommand::Run(options) => run_one(options, stop, position).await,
         ScenarioCommand::List { json } => {
-            print(&list(*json)?);
+            crate::out_text!("{}", list(*json)?);
             Ok(())
         }
         ScenarioCommand::Show { name } => {
-            print(shipped::text(name).ok_or_else(|| unknown(name))?);
+            crate::out_text!("{}", shipped::text(name).ok_or_else(|| unknown(name))?);
             Ok(())
         }
     }
-}
-
-/// Prints a text. A closed pipe is no failure.
-fn print(text: &str) {
-    let _ = std::io::stdout().write_all(text.as_bytes());
 }
 
 fn unknown(name: &str) -> CommandFailure {
@@ -171,12 +165,12 @@ async fn run_one(
     check::check(&target, (&source, &text), &file, &values, position).await?;
     let is_quiet = options.target.json;
     if !is_quiet {
-        print(&format!("{}: {}\n", file.scenario, file.about.trim()));
+        crate::out_line!("{}: {}", file.scenario, file.about.trim());
     }
     let report = follow(&target, &file.scenario, &source, &steps, values, is_quiet, stop).await?;
     tell(&target, &report).await;
     if is_quiet {
-        print(&format!("{}\n", report.json()));
+        crate::out_line!("{}", report.json());
     }
     if let Some(path) = &options.junit {
         report.junit().save(path)?;
@@ -218,7 +212,7 @@ async fn follow(
         let report =
             StepReport { line: step.line, words: runner.words(step), turn: step.turn, took, outcome };
         if let Some(lines) = report.lines(source).filter(|_| !is_quiet) {
-            print(&lines);
+            crate::out_text!("{lines}");
         }
         let failed = matches!(report.outcome, StepOutcome::Failed(_));
         reports.push(report);
@@ -256,7 +250,7 @@ fn verdict(report: &ScenarioReport, is_quiet: bool) -> Result<(), CommandFailure
             let said = |step: &&StepReport| matches!(step.outcome, StepOutcome::Said);
             let number = report.steps.len() - report.steps.iter().filter(said).count();
             if !is_quiet {
-                print(&format!("{name}: {number} steps, everything is as expected\n"));
+                crate::out_line!("{name}: {number} steps, everything is as expected");
             }
             Ok(())
         }

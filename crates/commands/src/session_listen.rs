@@ -206,7 +206,7 @@ impl<'a> SessionListener<'a> {
             return Err(CommandFailure::Failed(reason.to_owned()));
         }
         let pause = self.pauses.1;
-        eprintln!("stagedoor: {reason}; trying again in {} s", pause.as_secs());
+        crate::err_line!("stagedoor: {reason}; trying again in {} s", pause.as_secs());
         self.pauses = (pause, (pause * 2).min(PAUSES.1));
         Ok(())
     }
@@ -291,8 +291,8 @@ impl Forwarder {
                 let header = ("stagedoor-event".to_owned(), name.clone());
                 let Some(outgoing) = Outgoing::new(target.clone(), &[header], body) else { continue };
                 match client.send(outgoing).await {
-                    Ok(answer) => eprintln!("stagedoor: forwarded {name}: {}", answer.status),
-                    Err(failure) => eprintln!("stagedoor: not forwarded {name}: {}", failure.name()),
+                    Ok(answer) => crate::err_line!("stagedoor: forwarded {name}: {}", answer.status),
+                    Err(failure) => crate::err_line!("stagedoor: not forwarded {name}: {}", failure.name()),
                 }
             }
         });
@@ -301,7 +301,7 @@ impl Forwarder {
 
     fn forward(&self, name: &str, event: &Value) {
         if self.queue.try_send((name.to_owned(), event.to_string().into_bytes())).is_err() {
-            eprintln!("stagedoor: not forwarded {name}: the program is too slow");
+            crate::err_line!("stagedoor: not forwarded {name}: the program is too slow");
         }
     }
 

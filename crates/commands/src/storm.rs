@@ -37,7 +37,12 @@ async fn show_progress(target: &Target, mut mark: u64) -> CommandFailure {
             Err(failure) => return failure,
         };
         for record in found["data"].as_array().into_iter().flatten() {
-            eprintln!("{} of {} events, {} failed", record["triggered"], record["of"], record["errors"]);
+            crate::err_line!(
+                "{} of {} events, {} failed",
+                record["triggered"],
+                record["of"],
+                record["errors"]
+            );
         }
         mark = found["mark"].as_u64().unwrap_or(mark);
     }

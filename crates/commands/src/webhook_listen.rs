@@ -149,15 +149,18 @@ impl Listener {
         let secret = webhook["secret"].as_str();
         if self.json {
             let listening = json!({ "listening": self.target.as_str(), "secret": secret });
-            println!("{listening}");
+            crate::out_line!("{listening}");
             return Ok(());
         }
-        println!("Messages to the webhook go to {} from here on. Ctrl-C ends it.", self.target.as_str());
+        crate::out_line!(
+            "Messages to the webhook go to {} from here on. Ctrl-C ends it.",
+            self.target.as_str()
+        );
         match secret {
             Some(secret) => {
-                println!("They are signed with this secret, which is not shown again: {secret}\n")
+                crate::out_line!("They are signed with this secret, which is not shown again: {secret}\n")
             }
-            None => println!("They are signed with the secret that the webhook has.\n"),
+            None => crate::out_line!("They are signed with the secret that the webhook has.\n"),
         }
         Ok(())
     }
@@ -197,7 +200,7 @@ impl Listener {
                 Failure::Refused { status: 400..=499, .. } => return Err(self.explained(&failure).into()),
                 _ => pause,
             };
-            eprintln!("stagedoor: {failure}; trying again in {} s", wait.as_secs());
+            crate::err_line!("stagedoor: {failure}; trying again in {} s", wait.as_secs());
             self.clock.sleep(wait).await;
             pause = (pause * 2).min(longest);
         }
@@ -238,9 +241,9 @@ impl Listener {
         let recorded = self.report(&path, &report).await;
         let summary = Summary { attempt: &attempt, answered: &answered, began_at, duration_ms, recorded };
         if self.json {
-            println!("{}", summary.json());
+            crate::out_line!("{}", summary.json());
         } else {
-            println!("{}", summary.text());
+            crate::out_line!("{}", summary.text());
         }
     }
 

@@ -33,7 +33,7 @@ pub fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(CommandFailure::Ended(code)) => ExitCode::from(code),
         Err(failure) => {
-            eprintln!("stagedoor: {failure}");
+            commands::err_line!("stagedoor: {failure}");
             failure.exit_code()
         }
     }
@@ -84,7 +84,7 @@ fn run(cli: Cli, matches: &ArgMatches) -> Result<(), CommandFailure> {
         Command::Migrate(options) => runtime()?.block_on(run_migrate(&options)),
         Command::Health(options) => print_result(commands::health::run(&options)),
         Command::Completions(options) => {
-            print!("{}", completions(&options, Cli::command()));
+            commands::out_text!("{}", completions(&options, Cli::command()));
             Ok(())
         }
         Command::Manual(options) => write_manual(&options, Cli::command()),
@@ -107,7 +107,7 @@ fn run(cli: Cli, matches: &ArgMatches) -> Result<(), CommandFailure> {
 fn print_result<T: Display, E: Into<CommandFailure>>(
     command: impl Future<Output = Result<T, E>>,
 ) -> Result<(), CommandFailure> {
-    print!("{}", runtime()?.block_on(command).map_err(Into::into)?);
+    commands::out_text!("{}", runtime()?.block_on(command).map_err(Into::into)?);
     Ok(())
 }
 
@@ -212,14 +212,14 @@ async fn sandbox(options: &DevOptions) -> Result<(), CommandFailure> {
         world.announce(claim);
     }
     if options.json {
-        println!("{}", world.json());
+        commands::out_line!("{}", world.json());
         tracing::info!(url = world.base_url(), "stagedoor serves");
     } else {
         let given = options.name.as_deref().unwrap_or(state_file::DEFAULT_NAME);
         let name = claim.as_ref().map_or(given, Claim::name);
         let console = worlds.console_url().await;
         let start = Start { name, kept: options.kept(), has_api: !options.no_sandbox, console };
-        print!("{}", world.text(&start));
+        commands::out_text!("{}", world.text(&start));
     }
     stop.next().await;
     worlds.stop().await;

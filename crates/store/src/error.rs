@@ -53,13 +53,13 @@ pub enum StoreError {
         sql: &'static str,
     },
     /// The engine refused the statement itself: a mistake in our SQL.
-    #[error("{} in: {sql}", words(.code, .message))]
+    #[error("{}", refused(.code, .message, .sql))]
     Statement {
         /// SQLSTATE on PostgreSQL, the extended result code on SQLite.
         code: String,
         /// The engine's message if it refused to prepare the statement, otherwise empty.
         message: String,
-        /// The statement.
+        /// The statement; empty for work that is not a statement of a request.
         sql: &'static str,
     },
     /// The caller broke a rule of this crate.
@@ -99,9 +99,14 @@ pub enum StoreError {
     Open(String),
 }
 
-/// The code, and the message if there is one.
-fn words(code: &str, message: &str) -> String {
-    format!("{code} {message}").trim_end().to_owned()
+/// The code, the message if there is one, and the statement if there is one.
+fn refused(code: &str, message: &str, sql: &str) -> String {
+    match (message, sql) {
+        ("", "") => format!("the engine refuses a statement (code {code})"),
+        (_, "") => format!("the engine refuses a statement: {message} (code {code})"),
+        ("", _) => format!("{code} in: {sql}"),
+        _ => format!("{code} {message} in: {sql}"),
+    }
 }
 
 /// Why other transactions made a transaction fail.

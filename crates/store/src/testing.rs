@@ -14,12 +14,14 @@
 //! Tests with a store must not pause tokio's clock: the store's threads do their work in real time, which a
 //! paused clock takes for idleness, and jumps to the deadline.
 
+mod damage;
 mod databases;
 mod engines;
 mod running;
 mod server;
 mod wire;
 
+pub use damage::run_unchecked;
 pub use databases::{DATABASE_URL, database_url};
 pub use engines::{
     EmptyDatabase, Fresh, Level, UNHURRIED, both, both_with, engines, migrated_postgres, migrated_sqlite,

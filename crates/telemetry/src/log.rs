@@ -106,9 +106,10 @@ where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
     let exported = filter_fn(is_traced).or(EnvFilter::new(directives));
+    let lines = lines::layer().with_writer(writer).log_internal_errors(false);
     let lines = match format {
-        LogFormat::Text => lines::layer().with_writer(writer).with_ansi(is_terminal()).boxed(),
-        LogFormat::Json => lines::layer().with_writer(writer).json().with_span_list(false).boxed(),
+        LogFormat::Text => lines.with_ansi(is_terminal()).boxed(),
+        LogFormat::Json => lines.json().with_span_list(false).boxed(),
     };
     registry().with(lines.with_filter(filter)).with(collected.with_filter(exported))
 }
@@ -116,6 +117,8 @@ where
 /// Starts the log alone.
 fn start_lines(filter: EnvFilter, format: LogFormat) -> Result<(), String> {
     let lines = lines::Subscriber::builder().with_env_filter(filter).with_writer(std::io::stderr);
+    // Where the log cannot be written, nothing can be said of it.
+    let lines = lines.log_internal_errors(false);
     let started = match format {
         LogFormat::Text => lines.with_ansi(is_terminal()).try_init(),
         LogFormat::Json => lines.json().with_span_list(false).try_init(),

@@ -228,11 +228,10 @@ impl Publisher {
         Ok(false)
     }
 
-    /// Starts a connection. Messages in flight are sent again, except those that were given up. A message to
-    /// nobody before them finds out whether the server lets this node publish.
+    /// Starts a connection. Messages in flight are sent again, except those that were given up. Before them
+    /// it finds out whether the server lets this node publish.
     fn start_connection(&mut self, connection: &mut Connection) {
-        let options = &self.shared.options;
-        connection.publish(&options.prefix.of_probe((options.random)()), &[], &[]);
+        self.shared.try_to_publish(connection);
         self.pings = Pings::default();
         self.drop_given_up();
         for batch in &mut self.in_flight {
@@ -316,6 +315,8 @@ impl Publisher {
             return Err(ConnectionError::Silent);
         }
         if self.tick.is_multiple_of(PING_TICKS) {
+            // Without events nothing else would show that the right to publish is gone.
+            self.shared.try_to_publish(connection);
             self.ping(connection);
         }
         Ok(())

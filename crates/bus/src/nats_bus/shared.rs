@@ -192,6 +192,7 @@ impl Shared {
             connection.unsubscribe(RIGHTS_SID);
         }
         connection.publish(&probe, &[], &[]);
+        self.try_to_publish(connection);
         connection.ping();
         loop {
             while let Some(op) = connection.next_op()? {
@@ -203,6 +204,11 @@ impl Shared {
             }
             connection.drive().await?;
         }
+    }
+
+    /// Publishes an event to nobody. A server that has taken the right away says so.
+    pub(super) fn try_to_publish(&self, connection: &mut Connection) {
+        connection.publish(&self.options.prefix.of_trial(&self.options.node), &[], &[]);
     }
 
     /// The server has confirmed what the connection is for. Only such a connection counts as one.

@@ -52,6 +52,11 @@ impl Prefix {
         format!("{}.node.{}", self.0, word(node.as_str()))
     }
 
+    /// A subject that the rights to events cover, and that no channel has: no id is encoded as two tildes.
+    pub(super) fn of_trial(&self, node: &NodeId) -> String {
+        format!("{}.event.~~{}", self.0, word(node.as_str()))
+    }
+
     /// The subject of the probe of one move to another server.
     pub(super) fn of_probe(&self, move_id: u64) -> String {
         format!("{}.probe.{move_id}", self.0)
@@ -111,6 +116,7 @@ mod tests {
         }
         assert_eq!(prefix.of_channel(&ChannelId::stored("a.b".into())), "stagedoor.event.a~2Eb");
         assert_eq!(prefix.of_node(&NodeId::stored("n".into())), "stagedoor.node.n");
+        assert_eq!(prefix.of_trial(&NodeId::stored("n".into())), "stagedoor.event.~~n");
         assert_eq!(prefix.channel_of("stagedoor.node.n"), None);
         assert_eq!(prefix.channel_of("other.event.n"), None);
     }

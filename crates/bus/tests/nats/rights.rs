@@ -45,6 +45,30 @@ async fn a_user_without_rights_to_the_subjects_is_refused_at_the_start() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_right_to_publish_that_is_taken_away_is_seen_without_an_event() {
+    let rights = |publish: &str| {
+        format!(
+            "authorization {{ users: [ {{ user: u, password: p, permissions: {{ subscribe: \"stagedoor.>\", publish: {publish} \
+             }} }} ] }}"
+        )
+    };
+    let all = rights("\"stagedoor.>\"");
+    // The right to events alone, and all rights.
+    for fewer in ["{ allow: \"stagedoor.>\", deny: \"stagedoor.event.>\" }", "{ deny: \">\" }"] {
+        let mut server = NatsServer::configured(&all).await;
+        let bus = NatsBus::connect(options(&url(&server, "u"), "one")).await.expect("it starts");
+        let _subscriber = bus.subscribe();
+        until("both connections count", || bus.stats().connections == 2).await;
+        server.reconfigure(&rights(fewer)).await;
+        until("the refusal is seen", || bus.is_refused()).await;
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        assert!(bus.is_refused(), "it stays seen");
+        server.reconfigure(&all).await;
+        until("it works again", || !bus.is_refused() && bus.stats().connections == 2).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_right_that_is_missing_later_makes_pauses_and_is_seen() {
     let server = server().await;
     let bus = NatsBus::connect(options(&url(&server, "most"), "one")).await.expect("it may start");

@@ -84,7 +84,9 @@ impl Road {
         match &tls {
             Some(tls) => road.variables.extend(trust_variables(folder, &tls.authority)?),
             None => {
-                eprintln!("stagedoor run: the sandbox has no fixed hosts (stagedoor dev --tls --host HOST)")
+                crate::err_line!(
+                    "stagedoor run: the sandbox has no fixed hosts (stagedoor dev --tls --host HOST)"
+                )
             }
         }
         Ok(road)
@@ -186,9 +188,9 @@ async fn open(
     }
     let (address, forwarders) = proxy::start(hosts, destination).await?;
     for why in reasons {
-        eprintln!("stagedoor run: {why}");
+        crate::err_line!("stagedoor run: {why}");
     }
-    eprintln!(
+    crate::err_line!(
         "stagedoor run: the fixed hosts are reached through HTTPS_PROXY, which not every program follows"
     );
     let variables = proxy::variables(address).into_iter().map(|(name, value)| (name.to_owned(), value));

@@ -24,8 +24,10 @@ pub(super) async fn run(
     drop(progress);
     let restored = restored?;
     match is_json {
-        true => println!("{}", restored_json(place, &restored)),
-        false => println!("Restored {} MiB from {}. {}", mib(restored.bytes), place, reach(&restored)),
+        true => commands::out_line!("{}", restored_json(place, &restored)),
+        false => {
+            commands::out_line!("Restored {} MiB from {}. {}", mib(restored.bytes), place, reach(&restored))
+        }
     }
     Ok(restored)
 }
@@ -47,12 +49,12 @@ pub(super) async fn prove(
         value["ok"] = json!(drill.restored.hole.is_none());
         value["rows"] = json!(drill.rows);
         value["migratedTo"] = json!(drill.migrated_to);
-        println!("{value}");
+        commands::out_line!("{value}");
         return Ok(drill.restored);
     }
-    println!("{place}: {} rows. {}", drill.rows, reach(&drill.restored));
+    commands::out_line!("{place}: {} rows. {}", drill.rows, reach(&drill.restored));
     if drill.restored.hole.is_none() {
-        println!("The archive is good: a service of this version can start on it.");
+        commands::out_line!("The archive is good: a service of this version can start on it.");
     }
     Ok(drill.restored)
 }

@@ -239,12 +239,12 @@ pub async fn run_backup(options: &BackupOptions) -> Result<(), CommandFailure> {
     if options.json {
         let mut value = as_json(&address, &manifest);
         value["deleted"] = json!(deleted);
-        println!("{value}");
+        commands::out_line!("{value}");
         return Ok(());
     }
-    println!("{}", as_line(&address, &manifest));
+    commands::out_line!("{}", as_line(&address, &manifest));
     if deleted > 0 {
-        println!("Deleted {deleted} older backups.");
+        commands::out_line!("Deleted {deleted} older backups.");
     }
     Ok(())
 }
@@ -254,7 +254,7 @@ async fn record(target: &Target, manifest: &Manifest) {
     let (taken_at, store) = (Timestamp::parse_rfc3339(&manifest.taken_at), manifest.store_id.as_ref());
     let Some((taken_at, store)) = taken_at.zip(store) else { return };
     if let Err(error) = store::record_backup(target, store, taken_at).await {
-        eprintln!(
+        commands::err_line!(
             "stagedoor: the backup is complete, and its time is not in the metrics of the service: {error}"
         );
     }
@@ -274,12 +274,15 @@ async fn list(place: &BackupPlace, options: &BackupOptions) -> Result<(), Comman
         let broken = broken.iter().map(|each| json!({ "backup": each.address, "problem": each.problem }));
         let generations: Vec<_> = archive.iter().map(archive_restore::as_json).collect();
         let broken: Vec<_> = broken.collect();
-        println!("{}", json!({ "backups": backups, "broken": broken, "generations": generations }));
+        commands::out_line!(
+            "{}",
+            json!({ "backups": backups, "broken": broken, "generations": generations })
+        );
     } else if backups.is_empty() && archive.is_empty() {
-        println!("{} has no backup.", options.to);
+        commands::out_line!("{} has no backup.", options.to);
     } else {
-        backups.iter().for_each(|each| println!("{}", as_line(&each.address, &each.manifest)));
-        archive.iter().for_each(|generation| println!("{}", archive_restore::as_line(generation)));
+        backups.iter().for_each(|each| commands::out_line!("{}", as_line(&each.address, &each.manifest)));
+        archive.iter().for_each(|generation| commands::out_line!("{}", archive_restore::as_line(generation)));
     }
     Ok(())
 }
@@ -287,14 +290,14 @@ async fn list(place: &BackupPlace, options: &BackupOptions) -> Result<(), Comman
 /// Names the backups that cannot be used.
 fn warn_of_backups(broken: &[BrokenBackup]) {
     for BrokenBackup { problem, .. } in broken {
-        eprintln!("stagedoor: warning: a backup is skipped: {problem}");
+        commands::err_line!("stagedoor: warning: a backup is skipped: {problem}");
     }
 }
 
 /// Names the parts of an archive that cannot be used.
 fn warn_of(problems: &[String]) {
     for problem in problems {
-        eprintln!("stagedoor: warning: a part of the archive is skipped: {problem}");
+        commands::err_line!("stagedoor: warning: a part of the archive is skipped: {problem}");
     }
 }
 
@@ -362,9 +365,12 @@ pub async fn run_restore(options: &RestoreOptions) -> Result<(), CommandFailure>
     let restored = restored.map_err(failure)?;
     match options.json {
         true => {
-            println!("{}", json!({ "backup": found.address, "rows": restored.rows, "bytes": restored.bytes }))
+            commands::out_line!(
+                "{}",
+                json!({ "backup": found.address, "rows": restored.rows, "bytes": restored.bytes })
+            )
         }
-        false => println!("Restored {} rows from {}.", restored.rows, found.address),
+        false => commands::out_line!("Restored {} rows from {}.", restored.rows, found.address),
     }
     Ok(())
 }
@@ -395,15 +401,15 @@ async fn prove(place: &BackupPlace, options: &RestoreOptions) -> Result<(), Comm
     drop(progress);
     let (drill, manifest) = (drill.map_err(failure)?, &found.backup.manifest);
     if options.json {
-        println!(
+        commands::out_line!(
             "{}",
             json!({ "backup": found.address, "ok": true, "rows": drill.rows, "takenAt": manifest.taken_at,
                 "schemaVersion": drill.schema_version, "migratedTo": drill.migrated_to })
         );
         return Ok(());
     }
-    println!("{}", as_line(&found.address, manifest));
-    println!("The backup is good: a service of this version can start on it.");
+    commands::out_line!("{}", as_line(&found.address, manifest));
+    commands::out_line!("The backup is good: a service of this version can start on it.");
     Ok(())
 }
 
@@ -420,11 +426,11 @@ pub async fn run_migrate(options: &MigrateOptions) -> Result<(), CommandFailure>
     let moved = moved.map_err(failure)?;
     let rows: u64 = moved.tables.iter().map(|table| table.rows).sum();
     match options.json {
-        true => println!("{}", json!({ "rows": rows, "tables": moved.tables })),
+        true => commands::out_line!("{}", json!({ "rows": rows, "tables": moved.tables })),
         false => {
             let filled = moved.tables.iter().filter(|table| table.rows > 0);
-            filled.for_each(|table| println!("{:>12} {}", table.rows, table.table));
-            println!("Moved {rows} rows. Every table was compared on both sides.");
+            filled.for_each(|table| commands::out_line!("{:>12} {}", table.rows, table.table));
+            commands::out_line!("Moved {rows} rows. Every table was compared on both sides.");
         }
     }
     Ok(())

@@ -92,14 +92,14 @@ pub fn check_config(
     let retention = options.serve.common.retention();
     let problem = checked.err().or_else(|| misspelt(&unread));
     match options.json {
-        true => println!("{:#}", as_json(&shown, &retention, &unread, problem.as_deref())),
-        false => print!("{}{}", as_text(&shown), retention_text(&retention)),
+        true => commands::out_line!("{:#}", as_json(&shown, &retention, &unread, problem.as_deref())),
+        false => commands::out_text!("{}{}", as_text(&shown), retention_text(&retention)),
     }
     match problem {
         Some(problem) => Err(CommandFailure::Usage(problem)),
         None if options.json => Ok(()),
         None => {
-            println!("The configuration is good.");
+            commands::out_line!("The configuration is good.");
             Ok(())
         }
     }

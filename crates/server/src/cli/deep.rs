@@ -59,10 +59,10 @@ pub async fn examine_store(options: &DoctorCommand) -> Result<(), CommandFailure
     }
     let router = RouterFinding::of(&options.nodes, options.operator_key.as_deref(), &target, now).await?;
     match options.bot.is_json() {
-        true => println!("{}", as_json(&findings, &router)),
+        true => commands::out_line!("{}", as_json(&findings, &router)),
         false => {
-            findings.iter().for_each(|finding| print!("{}", as_text(finding)));
-            print!("{}", router.as_text());
+            findings.iter().for_each(|finding| commands::out_text!("{}", as_text(finding)));
+            commands::out_text!("{}", router.as_text());
         }
     }
     let broken = findings.iter().filter(|finding| !is_true(finding)).map(|found| found.name);
@@ -97,6 +97,6 @@ fn as_text(finding: &Finding) -> String {
     if finding.are_more {
         text.push_str("          and more\n");
     }
-    text.push_str(&format!("        To mend it: {}.\n", finding.mend));
+    text.push_str(&format!("        To mend it: {}\n", finding.mend));
     text
 }

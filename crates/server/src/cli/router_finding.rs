@@ -20,7 +20,7 @@ pub const MENDS: [(&str, &str, &str); 3] = [
     (
         "not-routed",
         "connected in the store, unknown to its node",
-        "End it: DELETE /platform/v1/sessions/{sessionKey}. Its client connects again",
+        "End it, so that its client connects again: DELETE /platform/v1/sessions/{sessionKey}",
     ),
     (
         "not-stored",
@@ -30,7 +30,7 @@ pub const MENDS: [(&str, &str, &str); 3] = [
     (
         "subscriptions",
         "other subscriptions on its node than in the store",
-        "End it: DELETE /platform/v1/sessions/{sessionKey}. Its client connects and subscribes again",
+        "End it, so that its client connects and subscribes again: DELETE /platform/v1/sessions/{sessionKey}",
     ),
 ];
 
@@ -126,7 +126,7 @@ impl RouterFinding {
                         &format!("            only {side} has {} of {}\n", of("eventType"), of("channelId"));
                 }
             }
-            text += &format!("        To mend it: {mend}.\n");
+            text += &format!("        To mend it: {mend}\n");
         }
         match (self.compared.is_empty(), self.missing.is_empty()) {
             (true, true) => text += "          not compared: no node is running\n",

@@ -106,8 +106,8 @@ pub async fn check(options: &CheckOptions) -> Result<(), CommandFailure> {
     let provider = Provider::new(settings)?;
     let report = upstream::check(&provider, &base_url, Clock::system().now()).await;
     match options.json {
-        true => println!("{}", as_json(&options.name, &report)),
-        false => print!("{}", as_text(&report)),
+        true => commands::out_line!("{}", as_json(&options.name, &report)),
+        false => commands::out_text!("{}", as_text(&report)),
     }
     match (report.is_good(), report.is_reached) {
         (true, _) => Ok(()),

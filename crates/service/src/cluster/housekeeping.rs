@@ -166,22 +166,34 @@ impl Service {
 
     /// Deletes expired rows and returns their number. At most [`SWEEP_ROWS_MAX`] rows of one kind, or some
     /// batches of a kind that grows with use, are deleted, so more may be left.
+    ///
+    /// # Errors
+    /// The first failure, after all kinds were tried.
     pub async fn sweep(&self) -> Result<u64, Error> {
         let now = self.now();
-        let mut swept = 0;
+        let (mut swept, mut failed) = (0, None);
         for sweep in Sweep::ALL {
-            swept += match expiry(sweep, now) {
-                Expiry::At(limit) => self.sweep_once(sweep, limit, SWEEP_ROWS_MAX).await?,
-                Expiry::Retention(of) if !self.drops_partitions(sweep).await => {
-                    self.sweep_in_batches(sweep, self.0.retention.oldest(of, now)).await?
-                }
-                Expiry::Retention(_) => 0,
-            };
+            match self.sweep_kind(sweep, now).await {
+                Ok(rows) => swept += rows,
+                Err(Error::Store(error)) if error.may_pass() => return Err(error.into()),
+                // The other kinds need nothing of this one.
+                Err(error) => failed = failed.or(Some(error)),
+            }
         }
         swept += self.delete_expired_secrets().await?;
         swept += self.purge_applications().await?;
         swept += self.sweep_channels().await?;
-        Ok(swept)
+        failed.map_or(Ok(swept), Err)
+    }
+
+    async fn sweep_kind(&self, sweep: Sweep, now: Timestamp) -> Result<u64, Error> {
+        match expiry(sweep, now) {
+            Expiry::At(limit) => self.sweep_once(sweep, limit, SWEEP_ROWS_MAX).await,
+            Expiry::Retention(of) if !self.drops_partitions(sweep).await? => {
+                self.sweep_in_batches(sweep, self.0.retention.oldest(of, now)).await
+            }
+            Expiry::Retention(_) => Ok(0),
+        }
     }
 
     async fn sweep_once(&self, sweep: Sweep, before: Timestamp, rows: i64) -> Result<u64, Error> {
@@ -205,7 +217,7 @@ impl Service {
     }
 
     /// Whether the rows are in partitions, which are dropped as a whole.
-    async fn drops_partitions(&self, sweep: Sweep) -> bool {
+    async fn drops_partitions(&self, sweep: Sweep) -> Result<bool, Error> {
         match sweep {
             Sweep::ChatMessages => self.keep_partitions(PartitionedTable::ChatMessages).await,
             Sweep::Donations => self.keep_partitions(PartitionedTable::Donations).await,
@@ -213,7 +225,7 @@ impl Service {
             Sweep::WebhookDeliveries => self.keep_partitions(PartitionedTable::WebhookDeliveries).await,
             Sweep::ClaimChanges => self.keep_partitions(PartitionedTable::ClaimChanges).await,
             Sweep::ApplicationUsage => self.keep_partitions(PartitionedTable::ApplicationUsage).await,
-            _ => false,
+            _ => Ok(false),
         }
     }
 

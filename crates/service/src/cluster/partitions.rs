@@ -23,12 +23,18 @@ impl Service {
     }
 
     /// Makes the partitions of a table that are needed next, and drops the old ones. `false` on SQLite, whose
-    /// rows are deleted instead. A failure is logged, and the next sweep tries again.
-    pub(super) async fn keep_partitions(&self, table: PartitionedTable) -> bool {
-        self.try_to_keep_partitions(table, LONGEST).await.unwrap_or_else(|error| {
-            self.log_failure("failed to keep the partitions of a table: the next sweep tries again", &error);
-            true
-        })
+    /// rows are deleted instead. While others use the table, the next sweep tries again.
+    pub(super) async fn keep_partitions(&self, table: PartitionedTable) -> Result<bool, Error> {
+        match self.try_to_keep_partitions(table, LONGEST).await {
+            Err(Error::Store(error)) if error.is_contention() => {
+                self.log_failure(
+                    "failed to keep the partitions of a table: the next sweep tries again",
+                    &Error::Store(error),
+                );
+                Ok(true)
+            }
+            kept => kept,
+        }
     }
 
     async fn try_to_keep_partitions(

@@ -1,7 +1,7 @@
 //! Messages to webhooks: how they are written with their claim, leased by a sender, recorded, listed and
 //! sent again (`docs/spec/drops.md#webhook`, `docs/adr/0014-webhooks-leave-from-an-outbox.md`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use domain::audit::AuditAction;
@@ -9,17 +9,18 @@ use domain::delivery::{
     DeliveryState, DisabledReason, Next, Outcome, excerpt, given_up_when_failing_since, next, spread,
 };
 use domain::drops::RewardClaim;
-use domain::limits::WEBHOOK_LEASE_MS;
+use domain::limits::{WEBHOOK_DELIVERIES_KEPT_MS, WEBHOOK_LEASE_MS};
 use domain::refusal::Resource;
 use domain::webhook;
-use domain::{ClientId, DeliveryId, Refusal, Timestamp, WebhookId};
+use domain::{ClaimId, ClientId, DeliveryId, Refusal, Timestamp, WebhookId};
 use serde_json::json;
 use store::Tx;
 pub use store::queries::deliveries::{AttemptRecord, Delivery};
 use store::queries::deliveries::{
     DeliverySpan, LeaseKey, LeasedDelivery, MESSAGES_AT_ONCE, NewDelivery, Recorded,
 };
-use store::queries::webhooks::Disabled;
+use store::queries::drops::ClaimPosition;
+use store::queries::webhooks::{Disabled, Receiver};
 use tokio::sync::watch;
 
 use crate::webhook::attempt::Signer;
@@ -32,6 +33,8 @@ use crate::{Error, Service};
 pub const RECORDS_AT_ONCE: usize = 128;
 /// Maximum number of messages that one call sends again.
 pub const RESENT_MAX: u64 = 10_000;
+/// The word for messages that claims should have and do not have, beside the states of messages.
+pub const MISSING: &str = "MISSING";
 /// Maximum number of attempts shown with a message.
 const ATTEMPTS_SHOWN: i64 = 100;
 
@@ -276,6 +279,86 @@ impl Service {
         }
         Ok(sent)
     }
+
+    /// Writes the messages of claims in a time window that have none, oldest first, up to some more than
+    /// 10,000. Claims that are older than the webhook, or than the messages that are kept, get none.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`] when there is no webhook.
+    pub async fn write_missing_deliveries(
+        &self,
+        client_id: &ClientId,
+        from: Timestamp,
+        until: Timestamp,
+    ) -> Result<Resent, Error> {
+        let mut after = ClaimPosition { claimed_at: from, claim_id: ClaimId::stored(String::new()) };
+        let mut sent = Resent { messages: 0, all: false };
+        while !sent.all && sent.messages < RESENT_MAX {
+            let (client_id, position) = (client_id.clone(), after.clone());
+            let page = self
+                .write(async move |work: &mut Work<'_>| {
+                    write_missing(work, &client_id, &position, until).await
+                })
+                .await?;
+            match page {
+                Some((written, last)) => (sent.messages, after) = (sent.messages + written, last),
+                None => sent.all = true,
+            }
+        }
+        Ok(sent)
+    }
+}
+
+/// Writes the messages of the claims after a position that have none, and moves the position to the last one
+/// of these claims. `None` when there are no more.
+///
+/// The id of a message comes from the time of its claim, so few messages are read, and a message that is
+/// written again has the id that it had.
+async fn write_missing(
+    work: &mut Work<'_>,
+    client_id: &ClientId,
+    after: &ClaimPosition,
+    before: Timestamp,
+) -> Result<Option<(u64, ClaimPosition)>, Error> {
+    let webhook = webhook_of(work, client_id).await?;
+    work.lock_webhook(&webhook.webhook_id).await?;
+    let (now, is_enabled) = (work.now(), webhook.disabled.is_none());
+    let owed_from = webhook.created_at.max(now.plus_ms(-WEBHOOK_DELIVERIES_KEPT_MS));
+    let after = match after.claimed_at < owed_from {
+        true => &ClaimPosition { claimed_at: owed_from, claim_id: ClaimId::stored(String::new()) },
+        false => after,
+    };
+    let claims = work.claims_since(client_id, after, before, MESSAGES_AT_ONCE).await?;
+    let (Some(first), Some(last), true) = (claims.first(), claims.last(), webhook.receives) else {
+        return Ok(None);
+    };
+    let span = DeliverySpan::of(Some(first.claimed_at), Some(last.claimed_at.plus_ms(1)));
+    let told: HashSet<_> = work.claims_told(&webhook.webhook_id, &span).await?.into_iter().collect();
+    let mut written = 0;
+    for claim in claims.iter().filter(|claim| !told.contains(&claim.claim_id)) {
+        let receiver = Receiver { webhook_id: webhook.webhook_id.clone(), enabled: is_enabled };
+        work.insert_delivery(&delivery_of(claim, receiver, claim.claimed_at), now).await?;
+        written += 1;
+    }
+    if written > 0 {
+        work.wake_senders();
+        let about = json!({ "state": MISSING, "messages": written });
+        work.audit_with(AuditAction::WebhookResend, client_id, about).await?;
+    }
+    let position = ClaimPosition { claimed_at: last.claimed_at, claim_id: last.claim_id.clone() };
+    Ok(Some((written, position)))
+}
+
+/// The message about a claim that was made then.
+fn delivery_of(claim: &RewardClaim, receiver: Receiver, made_at: Timestamp) -> NewDelivery {
+    NewDelivery {
+        message_id: DeliveryId::of_claim(made_at, &claim.claim_id, &receiver.webhook_id),
+        webhook_id: receiver.webhook_id,
+        claim_id: Some(claim.claim_id.clone()),
+        data: webhook::data(claim),
+        failures: 0,
+        waiting: receiver.enabled,
+    }
 }
 
 /// Writes the messages about a claim, one for each receiving webhook, inside the claim's transaction. For
@@ -283,15 +366,7 @@ impl Service {
 pub(crate) async fn write(work: &mut Work<'_>, claim: &RewardClaim) -> Result<(), Error> {
     let now = work.now();
     for receiver in work.claim_receivers(&claim.campaign_id).await? {
-        let new = NewDelivery {
-            message_id: DeliveryId::of_claim(now, &claim.claim_id, &receiver.webhook_id),
-            webhook_id: receiver.webhook_id,
-            claim_id: Some(claim.claim_id.clone()),
-            data: webhook::data(claim),
-            failures: 0,
-            waiting: receiver.enabled,
-        };
-        work.insert_delivery(&new, now).await?;
+        work.insert_delivery(&delivery_of(claim, receiver, now), now).await?;
         work.wake_senders();
     }
     Ok(())

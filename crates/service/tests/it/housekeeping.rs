@@ -7,6 +7,7 @@ use domain::limits::{
 use service::Job;
 use service::health::HealthStatus;
 use service::housekeeping::NodeStatus;
+use store::Tx;
 
 use crate::world::{at_once, both, client_owner, user_owner};
 
@@ -71,6 +72,29 @@ async fn a_node_whose_jobs_do_not_succeed_is_degraded() {
         assert!(late.contains(&"credential_watch") && !late.contains(&"sweep"), "{late:?}");
         let store = health.parts.iter().find(|part| part.name == "store").unwrap();
         assert_eq!((store.problem, store.last_success), (None, Some(service.clock().now())));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kind_that_cannot_be_swept_fails_the_sweep_and_holds_up_no_other() {
+    both(|world| async move {
+        let (service, app) = (&world.service, world.application("app").await);
+        service.issue_session_url(client_owner(&app)).await.unwrap();
+        let urls = async || {
+            let count = "SELECT COUNT(*) FROM session_urls";
+            let counted =
+                world.store.read(async move |tx: &mut Tx| tx.query_one(count, &[]).await?.get::<i64>(0));
+            counted.await.unwrap()
+        };
+        let rename = "ALTER TABLE claim_changes RENAME COLUMN changed_at TO altered_at";
+        let broken = world.store.write(async move |tx: &mut Tx| tx.execute(rename, &[]).await);
+        broken.await.unwrap();
+        assert_eq!(urls().await, 1);
+        // The partitions of today reach some days.
+        world.advance_ms(10 * DAY_MS as u64);
+        service.sweep().await.expect_err("one kind cannot be swept");
+        assert_eq!(urls().await, 0);
     })
     .await;
 }

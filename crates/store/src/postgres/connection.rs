@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use deadpool_postgres::{ClientWrapper, Object};
+use tokio_postgres::config::Host;
 use tokio_postgres::error::{DbError, Severity, SqlState};
 use tokio_postgres::types::private::BytesMut;
 use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
-use tokio_postgres::{Error, Statement};
+use tokio_postgres::{Config, Error, Statement};
 
 use super::meaning;
 use crate::partitions::parent_of;
@@ -26,6 +27,13 @@ const RESET_PLANS: &str = "RESET plan_cache_mode";
 
 /// The driver's words for a server that answers without TLS.
 const NO_TLS: &str = "server does not support TLS";
+
+/// The beginning of the standard library's words for a name that is not found. It has no kind of error for
+/// it.
+const NOT_FOUND: &str = "failed to lookup address information";
+
+/// The error of such a name.
+const HOST_NOT_FOUND: &str = "the name of its host was not found";
 
 /// The connection of a transaction or of a look-up.
 pub(crate) enum PostgresConnection {
@@ -462,9 +470,7 @@ pub(crate) fn failure(error: &Error, sql: &'static str) -> StoreError {
         SqlState::LOCK_NOT_AVAILABLE => Contention::LockTimeout.into(),
         SqlState::QUERY_CANCELED => Contention::StatementTimeout.into(),
         SqlState::DISK_FULL => StoreError::DiskFull,
-        SqlState::DATA_CORRUPTED | SqlState::INDEX_CORRUPTED => {
-            StoreError::Corrupt(format!("SQLSTATE {}", code.code()))
-        }
+        SqlState::DATA_CORRUPTED | SqlState::INDEX_CORRUPTED => meaning::corrupt(server),
         _ => meaning::outage(server).unwrap_or_else(|| match sql {
             "" => meaning::preparation(server),
             _ => meaning::statement(server, sql),
@@ -490,8 +496,26 @@ fn unreachable_server(error: &Error) -> StoreError {
         Some(cause) if cause.kind() == std::io::ErrorKind::Other => {
             StoreError::Refused(format!("{error}: {cause}"))
         }
+        Some(cause) if cause.to_string().starts_with(NOT_FOUND) => {
+            StoreError::Unavailable(HOST_NOT_FOUND.to_owned())
+        }
         Some(cause) => StoreError::Unavailable(format!("{error}: {}", cause.kind())),
         None => StoreError::Unavailable(error.to_string()),
+    }
+}
+
+/// The error of a connection, with the hosts of the URL if none of their names is found.
+pub(super) fn unconnected(error: &Error, config: &Config) -> StoreError {
+    let hosts = config.get_hosts().iter().filter_map(|host| match host {
+        Host::Tcp(name) => Some(name.as_str()),
+        Host::Unix(_) => None,
+    });
+    match failure(error, "") {
+        StoreError::Unavailable(problem) if problem == HOST_NOT_FOUND => {
+            let hosts: Vec<_> = hosts.collect();
+            StoreError::Unavailable(format!("{problem}: {}", hosts.join(", ")))
+        }
+        other => other,
     }
 }
 

@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 use tokio_postgres::tls::TlsStream;
 use tokio_postgres::{Client, Config, Connection, Error, NoTls, Socket};
 
-use super::connection::failure;
+use super::connection::{failure, unconnected};
 use super::meaning;
 use super::tls::{self, Tls};
 use crate::migrate::{self, Applied, MigratedEngine, Migration};
@@ -192,7 +192,7 @@ pub(crate) async fn connect_alone(url: &DatabaseUrl) -> Result<(Client, JoinHand
     let connected = tokio::time::timeout(deadlines.connect, connect(&config, tls.as_ref())).await;
     connected
         .map_err(|_| StoreError::Unavailable("the server does not answer".to_owned()))?
-        .map_err(|error| failure(&error, ""))
+        .map_err(|error| unconnected(&error, &config))
 }
 
 /// Whether the schema has a table.
@@ -275,7 +275,7 @@ pub(super) async fn prepare_database(
     let connected = tokio::time::timeout(deadlines.connect, connect(config, tls.as_ref())).await;
     let (client, task) = connected
         .map_err(|_| StoreError::Unavailable("the server does not answer".to_owned()))?
-        .map_err(|error| failure(&error, ""))?;
+        .map_err(|error| unconnected(&error, config))?;
     let outcome = async {
         check_complete(&client).await?;
         if existing && !has_table(&client, migrate::HISTORY).await.map_err(|error| failure(&error, ""))? {

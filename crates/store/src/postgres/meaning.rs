@@ -50,6 +50,19 @@ pub(super) fn schema_words(error: &tokio_postgres::Error) -> String {
     error.as_db_error().map_or_else(|| error.to_string(), |error| of_preparation(error.into()))
 }
 
+/// The error of damaged data. Such a message quotes names and numbers of blocks.
+pub(super) fn corrupt(error: &DbError) -> StoreError {
+    of_corrupt(error.into())
+}
+
+fn of_corrupt(said: Said<'_>) -> StoreError {
+    StoreError::Corrupt(format!(
+        "SQLSTATE {}: {}: pg_amcheck says what is damaged, and REINDEX makes an index again",
+        said.code.code(),
+        said.message
+    ))
+}
+
 fn of_outage(said: Said<'_>) -> Option<StoreError> {
     let text = |remedy: &str| format!("SQLSTATE {}{remedy}", said.code.code());
     let class = said.code.code().get(..2).unwrap_or_default();
@@ -103,7 +116,17 @@ fn of_statement(said: Said<'_>, sql: &'static str) -> StoreError {
     }
 }
 
+/// The right to change a table belongs to its owner, and cannot be granted. The server has one code and one
+/// function for both.
 fn missing_right(said: Said<'_>) -> String {
+    if said.message.contains("must be owner") {
+        return format!(
+            "SQLSTATE {}: {}, and the user is another role. Give all tables of the schema to the user: ALTER TABLE … OWNER \
+             TO …",
+            said.code.code(),
+            said.message
+        );
+    }
     format!(
         "SQLSTATE {}: the user lacks a right ({}). It needs all rights on the schema and on its tables: GRANT CREATE, \
          USAGE ON SCHEMA … TO …, and GRANT ALL ON ALL TABLES IN SCHEMA … TO …. Since PostgreSQL 15 only the owner of a \
@@ -190,6 +213,14 @@ mod tests {
             let error = of_statement(said(&code, routine), "SELECT 1");
             let text = error.to_string();
             assert!(error.is_outage() && !error.may_pass() && text.contains(word), "{text}");
+        }
+        let code = SqlState::INSUFFICIENT_PRIVILEGE;
+        let foreign = Said { message: "must be owner of table people", ..said(&code, "aclcheck_error") };
+        for text in [of_statement(foreign, "SELECT 1").to_string(), of_preparation(foreign)] {
+            assert!(
+                text.contains("people") && text.contains("OWNER TO") && !text.contains("GRANT"),
+                "{text}"
+            );
         }
         let other = of_statement(said(&SqlState::UNDEFINED_TABLE, ""), "SELECT 1");
         assert_eq!(other.to_string(), "42P01 in: SELECT 1");

@@ -105,6 +105,13 @@ const CLAIMS_OF_CHANNEL: &str = page_of_claims!(
 
 const CLAIM: &str = claims!("c.claim_id = $1");
 
+/// The oldest claims of an application's organization in a window of time.
+const CLAIMS_SINCE: &str = claims!(
+    "c.organization_id = (SELECT a.organization_id FROM applications a WHERE a.client_id = $1)
+        AND (c.claimed_at, c.claim_id) > ($2, $3) AND c.claimed_at < $4
+    ORDER BY c.claimed_at, c.claim_id LIMIT $5"
+);
+
 const CLAIMS_BY_ID: &str = sql!(
     claims!("c.claim_id IN "),
     HUNDRED_IDS,
@@ -397,6 +404,19 @@ impl Tx {
             }
         };
         self.fetch_all(sql, &values).await
+    }
+
+    /// Up to `limit` claims of the organization of an application, oldest first, after a position and before
+    /// a time.
+    pub async fn claims_since(
+        &mut self,
+        client_id: &ClientId,
+        after: &ClaimPosition,
+        before: Timestamp,
+        limit: i64,
+    ) -> Result<Vec<RewardClaim>, StoreError> {
+        let values = params![client_id, after.claimed_at, &after.claim_id, before, limit];
+        self.fetch_all(CLAIMS_SINCE, values).await
     }
 
     /// Of up to 100 claims, those of an organization that match the filter, newest first.

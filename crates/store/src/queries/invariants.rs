@@ -4,6 +4,7 @@
 //! The database enforces keys and references itself. These are the promises over several rows that only the
 //! statements of the service keep.
 
+use domain::audit::AuditAction;
 use domain::limits::{
     CLIENT_SESSIONS_MAX, DISCONNECTED_SESSION_VISIBLE_MS, SUBSCRIPTIONS_PER_SESSION_MAX, USER_SESSIONS_MAX,
     WEBHOOK_DELIVERIES_KEPT_MS,
@@ -32,15 +33,13 @@ pub struct Invariant {
 /// The sentences, for a store that is looked at now.
 pub fn invariants(now: Timestamp) -> Vec<Invariant> {
     let overdue = now.plus_ms(-OVERDUE_MS).as_millis();
-    // Every retention keeps a message for this time at least.
-    let kept = now.plus_ms(-WEBHOOK_DELIVERIES_KEPT_MS).as_millis();
     let listed = now.plus_ms(-DISCONNECTED_SESSION_VISIBLE_MS).as_millis();
     [
         lists(),
         counts(),
         credentials(now, overdue),
         sessions(overdue, listed),
-        drops(kept),
+        drops(now),
         lives(),
         events(overdue),
     ]
@@ -138,8 +137,9 @@ fn credentials(now: Timestamp, overdue: i64) -> Vec<Invariant> {
         invariant(
             "webhook-secrets",
             "Each webhook of an application has a secret that signs.",
-            "Give it one, and let it sign: POST /platform/v1/applications/{clientId}/webhook/secrets and POST \
-             /platform/v1/applications/{clientId}/webhook/secrets/{secretId}/activate. The receiver needs the new secret",
+            "Give it one, which the receiver needs too, and let it sign: POST \
+             /platform/v1/applications/{clientId}/webhook/secrets and POST \
+             /platform/v1/applications/{clientId}/webhook/secrets/{secretId}/activate",
             &format!(
                 "SELECT w.client_id FROM webhooks w WHERE w.client_id IS NOT NULL AND NOT EXISTS (
                      SELECT 1 FROM webhook_secrets s WHERE s.webhook_id = w.webhook_id AND s.signs_from <= {now}
@@ -227,7 +227,7 @@ fn sessions(overdue: i64, listed: i64) -> Vec<Invariant> {
     ]
 }
 
-fn drops(kept: i64) -> Vec<Invariant> {
+fn drops(now: Timestamp) -> Vec<Invariant> {
     vec![
         invariant(
             "claim-states",
@@ -248,26 +248,7 @@ fn drops(kept: i64) -> Vec<Invariant> {
             "SELECT d.message_id FROM webhook_deliveries d WHERE d.claim_id <> ''
                AND NOT EXISTS (SELECT 1 FROM reward_claims c WHERE c.claim_id = d.claim_id)",
         ),
-        invariant(
-            "claim-messages",
-            "Each claim of 30 days has a message for each webhook that may receive it and has one of an earlier claim.",
-            "The application has to read its claims: GET /open/v1/drops/reward-claims. The sentence is true again \
-             when the claim is 30 days old",
-            &format!(
-                "SELECT c.claim_id || ' ' || w.webhook_id FROM webhooks w
-             JOIN applications a ON a.client_id = w.client_id
-             JOIN organizations o ON o.organization_id = a.organization_id
-             JOIN reward_claims c ON c.organization_id = a.organization_id
-             WHERE w.enabled AND w.url IS NOT NULL AND c.claimed_at > w.changed_at AND c.claimed_at > {kept}
-               AND c.claimed_at > (SELECT MIN(m.created_at) FROM webhook_deliveries m WHERE m.webhook_id = w.webhook_id)
-               AND (c.claimed_at < (SELECT MAX(m.created_at) FROM webhook_deliveries m WHERE m.webhook_id = w.webhook_id)
-                    OR (a.deleted_at IS NULL AND a.disabled_at IS NULL AND a.purging = FALSE AND o.verified
-                        AND o.disabled_at IS NULL AND (a.scopes & {drops}) <> 0))
-               AND NOT EXISTS (
-                 SELECT 1 FROM webhook_deliveries d WHERE d.webhook_id = w.webhook_id AND d.claim_id = c.claim_id)",
-                drops = [Scope::Drops].into_iter().collect::<ScopeSet>().to_stored()
-            ),
-        ),
+        claim_messages(now),
         invariant(
             "attempt-messages",
             "Each recorded attempt belongs to a message.",
@@ -285,6 +266,52 @@ fn drops(kept: i64) -> Vec<Invariant> {
                   WHERE a.webhook_id = d.webhook_id AND a.message_id = d.message_id)",
         ),
     ]
+}
+
+/// What decides whether an application receives claims changes by these actions. The audit log has them for
+/// longer than the messages are kept.
+const RIGHTS_CHANGED_BY: [AuditAction; 11] = [
+    AuditAction::OrganizationPut,
+    AuditAction::OrganizationVerify,
+    AuditAction::OrganizationDisable,
+    AuditAction::OrganizationEnable,
+    AuditAction::ApplicationPut,
+    AuditAction::ApplicationDelete,
+    AuditAction::ApplicationDisable,
+    AuditAction::ApplicationEnable,
+    AuditAction::ApplicationRestore,
+    AuditAction::ApplicationScopes,
+    AuditAction::ReviewDecide,
+];
+
+/// A webhook that receives claims is owed a message for each claim since it was made, and since its
+/// application may receive them without a change.
+fn claim_messages(now: Timestamp) -> Invariant {
+    // Every retention keeps a message for this time at least.
+    let kept = now.plus_ms(-WEBHOOK_DELIVERIES_KEPT_MS);
+    let window = format!(r#"{{"state":"MISSING","from":"{}","to":"{}"}}"#, kept.rfc3339(), now.rfc3339());
+    let actions = RIGHTS_CHANGED_BY.map(|action| format!("'{}'", action.name())).join(", ");
+    invariant(
+        "claim-messages",
+        "Each claim of 30 days has a message for each webhook that was to receive it.",
+        &format!("Write and send them: POST /platform/v1/applications/{{clientId}}/webhook/resend {window}"),
+        &format!(
+            "SELECT c.claim_id || ' to ' || r.client_id FROM (
+                 SELECT w.webhook_id, w.client_id, w.created_at, a.organization_id, COALESCE((
+                     SELECT MAX(l.created_at) FROM audit_log l
+                     WHERE l.subject_id IN (a.client_id, a.organization_id) AND l.action IN ({actions})), 0) AS changed_at
+                 FROM webhooks w JOIN applications a ON a.client_id = w.client_id
+                 JOIN organizations o ON o.organization_id = a.organization_id
+                 WHERE a.deleted_at IS NULL AND a.disabled_at IS NULL AND a.purging = FALSE AND o.verified
+                   AND o.disabled_at IS NULL AND (a.scopes & {drops}) <> 0
+             ) r JOIN reward_claims c ON c.organization_id = r.organization_id
+             WHERE c.claimed_at > r.created_at AND c.claimed_at > r.changed_at AND c.claimed_at > {kept}
+               AND NOT EXISTS (
+                 SELECT 1 FROM webhook_deliveries d WHERE d.webhook_id = r.webhook_id AND d.claim_id = c.claim_id)",
+            kept = kept.as_millis(),
+            drops = [Scope::Drops].into_iter().collect::<ScopeSet>().to_stored()
+        ),
+    )
 }
 
 fn lives() -> Vec<Invariant> {

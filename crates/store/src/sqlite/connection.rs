@@ -365,7 +365,7 @@ pub(crate) fn unopened(path: &Path, error: rusqlite::Error) -> StoreError {
 }
 
 /// An error from preparing. SQLite has seen no parameter, so its message is safe to keep.
-fn preparing(error: rusqlite::Error, sql: &'static str) -> StoreError {
+pub(crate) fn preparing(error: rusqlite::Error, sql: &'static str) -> StoreError {
     let message = match &error {
         rusqlite::Error::SqliteFailure(_, Some(message)) => message.clone(),
         rusqlite::Error::SqlInputError { msg, .. } => msg.clone(),

@@ -124,6 +124,14 @@ impl ColumnKind {
             other => Err(StoreError::Open(format!("{table} has a column of the type {other}"))),
         }
     }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Integer => "bigint",
+            Self::Boolean => "boolean",
+        }
+    }
 }
 
 impl TableShape {
@@ -140,6 +148,22 @@ impl TableShape {
     /// The position of a column; the number of columns if there is none of this name.
     pub fn position(&self, name: &str) -> usize {
         self.columns.iter().position(|column| column.name == name).unwrap_or(self.columns.len())
+    }
+
+    /// The error of a read of this table, with its name. What passes by itself stays as it is.
+    pub fn unread(&self, error: StoreError) -> StoreError {
+        let table = &self.name;
+        match error {
+            StoreError::Decode { column, wanted, found } => {
+                let column = self.columns.get(column).map_or("?", |column| &column.name);
+                StoreError::Corrupt(format!("{table}.{column}: wanted {wanted}, found {found}"))
+            }
+            StoreError::Corrupt(problem) | StoreError::Open(problem) => {
+                StoreError::Corrupt(format!("{table}: {problem}"))
+            }
+            error @ StoreError::Statement { .. } => StoreError::Corrupt(format!("{table}: {error}")),
+            other => other,
+        }
     }
 
     /// Selects all rows, in no order.

@@ -7,7 +7,7 @@ use tokio::task::JoinHandle;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Error};
 
-use super::catalog::{ColumnKind, TableShape};
+use super::catalog::{ColumnKind, ColumnShape, TableShape};
 use super::{CHUNK_ROWS, ChunkSender};
 use crate::migrate::Applied;
 use crate::postgres::connection::failure;
@@ -77,7 +77,7 @@ impl Connected {
     ) {
         if let Err(error) = self.send_rows_or_fail(table, sql, params, to).await {
             // A receiver that is gone needs no error.
-            let _ = to.send(Err(error)).await;
+            let _ = to.send(Err(table.unread(error))).await;
         }
     }
 
@@ -92,7 +92,7 @@ impl Connected {
         let mut rows = pin!(self.client.query_raw(sql, params).await.map_err(failed)?);
         let mut chunk = Vec::with_capacity(CHUNK_ROWS);
         while let Some(row) = rows.try_next().await.map_err(failed)? {
-            chunk.push(read(&row, table).map_err(failed)?);
+            chunk.push(read(&row, table)?);
             if chunk.len() == CHUNK_ROWS {
                 let full = std::mem::replace(&mut chunk, Vec::with_capacity(CHUNK_ROWS));
                 if to.send(Ok(full)).await.is_err() {
@@ -117,14 +117,19 @@ fn parameter(value: &Value<'static>) -> Box<dyn ToSql + Sync + Send> {
     }
 }
 
-fn read(row: &tokio_postgres::Row, table: &TableShape) -> Result<Row, Error> {
+fn read(row: &tokio_postgres::Row, table: &TableShape) -> Result<Row, StoreError> {
     let mut values = Vec::with_capacity(table.columns.len());
-    for (index, column) in table.columns.iter().enumerate() {
-        values.push(match column.kind {
-            ColumnKind::Text => row.try_get::<_, Option<String>>(index)?.into(),
-            ColumnKind::Integer => row.try_get::<_, Option<i64>>(index)?.into(),
-            ColumnKind::Boolean => row.try_get::<_, Option<bool>>(index)?.into(),
-        });
+    for (index, ColumnShape { kind, .. }) in table.columns.iter().enumerate() {
+        let value = match kind {
+            ColumnKind::Text => row.try_get::<_, Option<String>>(index).map(Value::from),
+            ColumnKind::Integer => row.try_get::<_, Option<i64>>(index).map(Value::from),
+            ColumnKind::Boolean => row.try_get::<_, Option<bool>>(index).map(Value::from),
+        };
+        values.push(value.map_err(|_| StoreError::Decode {
+            column: index,
+            wanted: kind.name(),
+            found: row.columns()[index].type_().name().to_owned(),
+        })?);
     }
     Ok(Row::new(values))
 }

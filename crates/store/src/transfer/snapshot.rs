@@ -13,7 +13,7 @@ use super::{CHUNKS_WAITING, Chunks, OnProgress, Progress, Step, sqlite_source, s
 use crate::migrate::{self, Applied, MIGRATIONS};
 use crate::queries::invariants::{Invariant, NAMED_MAX};
 use crate::queries::store_identity::StoreIdentity;
-use crate::{StoreError, Target, Value};
+use crate::{Row, StoreError, Target, Value};
 
 /// All rows of a store at one moment. The service may run and write meanwhile. While the value lives, SQLite
 /// cannot shorten its log, and PostgreSQL keeps deleted rows.
@@ -97,36 +97,47 @@ impl Snapshot {
         }
     }
 
-    /// What cannot be read: on SQLite the first damaged pages and indexes, on PostgreSQL the tables with a
-    /// row that cannot be read. Reads everything.
+    /// What cannot be read: the first damaged pages and indexes of a SQLite file, and on both engines the
+    /// tables of which a backup would fail. Reads everything.
     ///
     /// # Errors
     /// The store is not reached.
     pub async fn damage(&self) -> Result<(Vec<String>, bool), StoreError> {
-        let connected = match &self.source {
-            Source::Postgres(connected) => connected,
-            Source::Sqlite(connection) => {
-                let connection = connection.clone();
-                let check = move || {
-                    let connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
-                    sqlite_source::problems(&connection, structure::SQLITE_PAGES)
-                };
-                return Ok(first_names(blocking(check).await?));
-            }
-        };
-        let mut damaged = Vec::new();
+        let mut damaged = self.damaged_pages().await?;
         for table in self.catalog.tables() {
-            let mut chunks = self.select(table, table.select_all(), Vec::new());
-            while let Some(chunk) = chunks.recv().await {
-                match chunk {
-                    Ok(_) => {}
-                    Err(error @ StoreError::Unavailable(_)) => return Err(error),
-                    Err(error) => damaged.push(format!("{}: {error}", table.name)),
-                }
+            match self.read_table(table, &mut |_| {}).await {
+                Ok(()) => {}
+                Err(StoreError::Corrupt(problem)) => damaged.push(problem),
+                Err(error) => return Err(error),
             }
-            connected.go_on().await?;
+            if let Source::Postgres(connected) = &self.source {
+                connected.go_on().await?;
+            }
         }
         Ok(first_names(damaged))
+    }
+
+    async fn damaged_pages(&self) -> Result<Vec<String>, StoreError> {
+        let Source::Sqlite(connection) = &self.source else { return Ok(Vec::new()) };
+        let connection = connection.clone();
+        let check = move || {
+            let connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
+            sqlite_source::problems(&connection, structure::SQLITE_PAGES)
+        };
+        blocking(check).await
+    }
+
+    /// Reads every row of a table.
+    async fn read_table(
+        &self,
+        table: &TableShape,
+        on_rows: &mut (dyn FnMut(&[Row]) + Send),
+    ) -> Result<(), StoreError> {
+        let mut chunks = self.select(table, table.select_all(), Vec::new());
+        while let Some(chunk) = chunks.recv().await {
+            on_rows(&chunk?);
+        }
+        Ok(())
     }
 
     /// The first rows that name a row which is not there, by the foreign keys of the schema.
@@ -220,12 +231,11 @@ impl Snapshot {
         let mut sums = Vec::new();
         for table in self.catalog.tables() {
             let mut adder = Adder::default();
-            let mut chunks = self.select(table, table.select_all(), Vec::new());
-            while let Some(chunk) = chunks.recv().await {
-                let chunk = chunk?;
-                tokio::task::block_in_place(|| chunk.iter().for_each(|row| adder.add(row)));
+            let mut add = |rows: &[Row]| {
+                tokio::task::block_in_place(|| rows.iter().for_each(|row| adder.add(row)));
                 on_progress(Progress { step: Step::Sum, table: &table.name, done: adder.rows() });
-            }
+            };
+            self.read_table(table, &mut add).await?;
             sums.push(adder.finish(&table.name));
         }
         Ok(sums)

@@ -11,7 +11,7 @@ use rusqlite::{Connection, OpenFlags, params_from_iter};
 use super::catalog::{ColumnKind, TABLES, TableShape};
 use super::{CHUNK_ROWS, ChunkSender, OnProgress, Progress, Step};
 use crate::migrate::{self, Applied};
-use crate::sqlite::connection::{SqliteParameter, running, unopened};
+use crate::sqlite::connection::{SqliteParameter, preparing, running, unopened};
 use crate::sqlite::{FileLock, lock};
 use crate::{Row, StoreError, Value};
 
@@ -71,10 +71,9 @@ pub(super) fn history(connection: &Connection) -> Result<Vec<Applied>, StoreErro
 
 /// The texts of the only column of a statement.
 pub(super) fn texts(connection: &Connection, sql: &str) -> Result<Vec<String>, StoreError> {
-    let read = || -> rusqlite::Result<Vec<String>> {
-        connection.prepare(sql)?.query_map([], |row| row.get(0))?.collect()
-    };
-    read().map_err(|error| running(error, ""))
+    let mut statement = connection.prepare(sql).map_err(|error| preparing(error, ""))?;
+    let texts = statement.query_map([], |row| row.get(0)).and_then(Iterator::collect);
+    texts.map_err(|error| running(error, ""))
 }
 
 /// The problems that the check `sql` of the file names. A check that cannot go on is one of them.
@@ -105,7 +104,7 @@ pub(super) fn send_rows(
 ) {
     if let Err(error) = send_rows_or_fail(connection, table, sql, params, to) {
         // A receiver that is gone needs no error.
-        let _ = to.blocking_send(Err(error));
+        let _ = to.blocking_send(Err(table.unread(error)));
     }
 }
 
@@ -117,7 +116,7 @@ fn send_rows_or_fail(
     to: &ChunkSender,
 ) -> Result<(), StoreError> {
     let failed = |error| running(error, "");
-    let mut statement = connection.prepare(sql).map_err(failed)?;
+    let mut statement = connection.prepare(sql).map_err(|error| preparing(error, ""))?;
     let mut rows = statement.query(params_from_iter(params.iter().map(SqliteParameter))).map_err(failed)?;
     let mut chunk = Vec::with_capacity(CHUNK_ROWS);
     while let Some(row) = rows.next().map_err(failed)? {
@@ -141,14 +140,7 @@ fn send_rows_or_fail(
 
 /// A value as the type of its column. SQLite stores whatever it is given.
 fn read(value: ValueRef<'_>, kind: ColumnKind, column: usize) -> Result<Value<'static>, StoreError> {
-    let other = |found: &str| {
-        let wanted = match kind {
-            ColumnKind::Text => "text",
-            ColumnKind::Integer => "bigint",
-            ColumnKind::Boolean => "boolean",
-        };
-        StoreError::Decode { column, wanted, found: found.to_owned() }
-    };
+    let other = |found: &str| StoreError::Decode { column, wanted: kind.name(), found: found.to_owned() };
     match (value, kind) {
         (ValueRef::Null, _) => Ok(Value::Null),
         (ValueRef::Integer(value), ColumnKind::Integer) => Ok(Value::Int(value)),
@@ -235,7 +227,9 @@ pub fn check_file(path: &Path) -> Result<(), StoreError> {
         return Err(StoreError::Corrupt(problem));
     }
     if let Some(table) = first("PRAGMA foreign_key_check")? {
-        return Err(StoreError::Corrupt(format!("a row of {table} names a row that is not there")));
+        return Err(StoreError::Corrupt(format!(
+            "a row of {table} names a row that is not there: stagedoor doctor --deep says which, and how to mend it"
+        )));
     }
     Ok(())
 }

@@ -33,12 +33,14 @@ pub(super) fn orphans_sql(references: &[String]) -> Option<String> {
     let lines: Vec<[&str; 5]> = lines.collect();
     let keys = lines.chunk_by(|one, next| one[..3] == next[..3]).filter_map(|columns| {
         let [table, _, parent, ..] = columns.first()?;
+        let names: Vec<_> = columns.iter().map(|[.., own, _]| *own).collect();
         let own: Vec<_> = columns.iter().map(|[.., own, _]| format!("CAST(c.{own} AS TEXT)")).collect();
         let there: Vec<_> = columns.iter().map(|[.., own, _]| format!("c.{own} IS NOT NULL")).collect();
         let same: Vec<_> = columns.iter().map(|[.., own, parents]| format!("p.{parents} = c.{own}")).collect();
         Some(format!(
-            "SELECT 'a row of {table} names a row of {parent} that is not there: ' || {} FROM {table} c WHERE {} AND NOT \
-             EXISTS (SELECT 1 FROM {parent} p WHERE {})",
+            "SELECT '{table}.{} = ' || {} || ': no such row in {parent}' FROM {table} c WHERE {} AND NOT EXISTS (SELECT 1 \
+             FROM {parent} p WHERE {})",
+            names.join(" and "),
             own.join(" || ' ' || "),
             there.join(" AND "),
             same.join(" AND ")

@@ -3,36 +3,14 @@
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
 
-use store::testing::engines;
+use store::testing::{engines, run_unchecked};
 use store::transfer::Snapshot;
-use store::{Options, Store, StoreError, Target, Tx};
+use store::{Options, StoreError, Target, Tx};
 
 use crate::{at, channel, seed};
 
 /// What SQLite writes at once, in bytes.
 const PAGE_BYTES: u64 = 4_096;
-
-const BREAK: &str = "UPDATE followers SET follower_channel_id = 'gone'";
-
-/// Makes a follower whose channel is not there. The engines enforce foreign keys, unless told not to.
-async fn orphan(target: &Target, store: &Store) {
-    if let Target::Sqlite { path } = target {
-        let connection = rusqlite::Connection::open(path).unwrap();
-        return connection.execute_batch(&format!("PRAGMA foreign_keys = OFF; {BREAK}")).unwrap();
-    }
-    let done = store.write(async move |tx: &mut Tx| {
-        for sql in [
-            "ALTER TABLE followers DROP CONSTRAINT followers_follower_channel_id_fkey",
-            BREAK,
-            "ALTER TABLE followers ADD CONSTRAINT again FOREIGN KEY (follower_channel_id)
-                REFERENCES channels (channel_id) NOT VALID",
-        ] {
-            tx.execute(sql, &[]).await?;
-        }
-        Ok::<_, StoreError>(())
-    });
-    done.await.unwrap();
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn rows_that_name_no_row_are_named() {
@@ -47,11 +25,54 @@ async fn rows_that_name_no_row_are_named() {
         let orphans = async || Snapshot::open(&fresh.target()).await.unwrap().orphans().await.unwrap();
         let damage = async || Snapshot::open(&fresh.target()).await.unwrap().damage().await.unwrap();
         assert_eq!((orphans().await, damage().await), ((Vec::new(), false), (Vec::new(), false)));
-        orphan(&fresh.target(), &store).await;
+        run_unchecked(&fresh.target(), "UPDATE followers SET follower_channel_id = 'gone'").await;
         let (names, _) = orphans().await;
-        assert_eq!(names, ["a row of followers names a row of channels that is not there: gone"]);
+        assert_eq!(names, ["followers.follower_channel_id = gone: no such row in channels"]);
         store.close().await;
         fresh.remove().await;
+    }
+}
+
+/// What a backup cannot read: the damage, the words that name it, and whether only SQLite allows it.
+const UNREADABLE: [(&str, &str, bool); 4] = [
+    (
+        "UPDATE channels SET channel_name = CAST(x'ff' AS TEXT)",
+        "channels.channel_name: wanted text, found text that is not UTF-8",
+        true,
+    ),
+    ("UPDATE followers SET newest_rank = 1.5", "followers.newest_rank: wanted bigint, found real", true),
+    ("ALTER TABLE followers RENAME COLUMN newest_rank TO old_rank", "newest_rank", false),
+    ("DROP TABLE form_drafts", "form_drafts", false),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_backup_cannot_read_is_damage_of_a_named_table() {
+    for (damage, words, only_on_sqlite) in UNREADABLE {
+        for fresh in engines().await {
+            let target = fresh.target();
+            if only_on_sqlite && matches!(target, Target::Postgres { .. }) {
+                fresh.remove().await;
+                continue;
+            }
+            let store = fresh.open(Options::default()).await;
+            let filled = store.write(async move |tx: &mut Tx| {
+                seed(tx).await?;
+                tx.follow(&channel("a"), &channel("b"), at(7)).await?;
+                Ok::<_, StoreError>(())
+            });
+            filled.await.unwrap();
+            store.close().await;
+            run_unchecked(&target, damage).await;
+            let snapshot = Snapshot::open(&target).await.unwrap();
+            let (names, _) = snapshot.damage().await.unwrap();
+            assert!(names.iter().any(|name| name.contains(words)), "{damage}: {names:?}");
+            drop(snapshot);
+            let snapshot = Snapshot::open(&target).await.unwrap();
+            let error = snapshot.sums(&mut |_| {}).await.expect_err("a backup fails").to_string();
+            assert!(error.contains(words) && !error.contains(" in: "), "{damage}: {error}");
+            drop(snapshot);
+            fresh.remove().await;
+        }
     }
 }
 

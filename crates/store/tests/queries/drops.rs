@@ -192,6 +192,27 @@ fn filter(channel: Option<&str>, scope: Option<ClaimScope>, state: Option<Fulfil
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn claims_of_the_organization_of_an_application_are_listed_oldest_first() {
+    in_seeded(async move |tx: &mut Tx| {
+        plant_claims(tx).await?;
+        let join = "UPDATE applications SET organization_id = 'ours' WHERE client_id = 'app'";
+        assert_eq!(tx.execute(join, &[]).await?, 1);
+        let after = |ms, id: &str| ClaimPosition { claimed_at: at(ms), claim_id: claim_id(id) };
+        for (position, before, limit, found) in [
+            (after(0, ""), 100, 9, "1 2 3 4 5"),
+            (after(20, ""), 40, 9, "2 3 4"),
+            (after(20, "2"), 100, 2, "3 4"),
+        ] {
+            let claims = tx.claims_since(&client("app"), &position, at(before), limit).await?;
+            assert_eq!(names(&claims), found);
+        }
+        assert!(tx.claims_since(&client("nobody"), &after(0, ""), at(100), 9).await?.is_empty());
+        Ok(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn claims_are_found_by_every_combination_of_filters_and_page_by_page() {
     in_seeded(async move |tx: &mut Tx| {
         plant_claims(tx).await?;

@@ -13,7 +13,7 @@ use domain::{ClaimId, ClientId, DeliveryId, Invalid, Rule, Timestamp, WebhookSec
 use http::request::Parts;
 use schemars::JsonSchema;
 use serde::Serialize;
-use service::deliveries::{AttemptRecord, Delivery, DeliveryDetails, DeliveryQuery};
+use service::deliveries::{AttemptRecord, Delivery, DeliveryDetails, DeliveryQuery, MISSING};
 use service::webhooks::{WebhookDetails, WebhookSecretDetails};
 
 use crate::Web;
@@ -443,14 +443,25 @@ pub async fn resend(operator: Operator, path: DeliveryPath) -> Answer<DeliverySh
 pub struct ResendWindow {
     from: Timestamp,
     to: Timestamp,
-    state: DeliveryState,
+    /// `None`: the messages that claims should have and do not have.
+    state: Option<DeliveryState>,
 }
+
+/// The states of messages, and the word for missing ones.
+const RESENT: &[&str] = &["WAITING", "DELIVERED", "DEAD", MISSING];
 
 impl Body for ResendWindow {
     fn form() -> impl JsonForm<Out = Self> {
-        let named = name(DeliveryState::NAMES).with(|kind| kind.default(DeliveryState::Dead.name()));
+        let named = name(RESENT).with(|kind| kind.default(DeliveryState::Dead.name())).about(
+            "MISSING: claims since the webhook was made, of the last 30 days, that have no message get one.",
+        );
+        let state = |name: Option<&'static str>| match name {
+            Some(MISSING) => None,
+            Some(name) => DeliveryState::from_name(name),
+            None => Some(DeliveryState::Dead),
+        };
         record!(Self {
-            state: optional("state", named).try_map(|name| name.map_or(Ok(DeliveryState::Dead), state)),
+            state: optional("state", named).map(state),
             from: required("from", date().about("Of claims made from then on.")),
             to: required("to", date().about("Of claims made before then.")),
         })
@@ -472,7 +483,8 @@ pub(crate) const RESEND_WINDOW: Summary =
         .refuses(&[404]);
 
 /// `POST /platform/v1/applications/{clientId}/webhook/resend`: sends the messages of a time window again,
-/// oldest first. Without a state in the request these are the dead letters.
+/// oldest first. Without a state in the request these are the dead letters. `MISSING` writes the messages of
+/// claims that have none.
 pub async fn resend_window(
     operator: Operator,
     PathId(id): PathId,
@@ -480,7 +492,10 @@ pub async fn resend_window(
 ) -> Answer<Resent> {
     let client_id = ClientId::parse("clientId", &id)?;
     let ResendWindow { from, to, state } = window;
-    let sent = operator.service().resend_deliveries(&client_id, state, from, to).await?;
+    let sent = match state {
+        Some(state) => operator.service().resend_deliveries(&client_id, state, from, to).await?,
+        None => operator.service().write_missing_deliveries(&client_id, from, to).await?,
+    };
     Ok(Success(Resent { resent_count: sent.messages, complete: sent.all }))
 }
 

@@ -248,6 +248,9 @@ async fn the_deep_doctor_names_what_contradicts_a_sentence_and_how_to_mend_it() 
     let counts = sentences.iter().find(|found| found["name"] == "follower-counts").expect("the sentence");
     assert!(counts["mend"].as_str().is_some_and(|mend| mend.contains("UPDATE channels")), "{counts}");
     assert!(counts["contradictions"][0].is_string(), "{counts}");
+    let text = ended(stagedoor(&["doctor", "--deep", "--data", text(&data)]), 1).await.stdout;
+    let mend = text.lines().find(|line| line.contains("UPDATE channels")).expect("the mend");
+    assert!(mend.ends_with("= channels.channel_id)"), "{mend}");
     let both = ended(stagedoor(&["doctor", "--deep", "--", "true"]), 2).await;
     assert!(both.stderr.contains("cannot be used with"), "{}", both.stderr);
 }

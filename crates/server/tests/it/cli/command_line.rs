@@ -229,6 +229,29 @@ async fn an_occupied_address_and_a_missing_store_are_reported_in_a_sentence() {
     let output = run(stagedoor(&["doctor", "--deep", "--database-url", unreachable])).await;
     assert_eq!(output.status.code(), Some(3));
     assert!(!output.stderr.contains("hunter2"), "{}", output.stderr);
+    // No name has a label so long, so no server is asked.
+    let host = format!("{}.invalid", "n".repeat(64));
+    let nowhere = format!("postgres://someone:hunter2-password@{host}/x");
+    let output = run(stagedoor(&["doctor", "--deep", "--database-url", &nowhere])).await;
+    assert_eq!(output.status.code(), Some(3));
+    let words = format!("the name of its host was not found: {host}");
+    assert!(output.stderr.contains(&words) && !output.stderr.contains("hunter2"), "{}", output.stderr);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_that_goes_away_changes_no_exit_code() {
+    for (arguments, code) in [
+        (&["completions", "bash"][..], 0),
+        (&["scenario", "list"][..], 0),
+        (&["doctor", "--deep", "--data", "/nowhere"][..], 1),
+    ] {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let mut command = stagedoor(arguments);
+        command.stdout(writer.try_clone().expect("a pipe")).stderr(writer);
+        let status = command.status().await.expect("it runs");
+        assert_eq!(status.code(), Some(code), "{arguments:?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

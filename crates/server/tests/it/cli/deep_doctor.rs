@@ -41,7 +41,6 @@ fn calls(mend: &str) -> Vec<(String, String)> {
         match word {
             "GET" | "POST" | "PUT" | "PATCH" | "DELETE" => methods.push(word.to_owned()),
             path if path.starts_with('/') => {
-                let path = path.trim_end_matches(['.', ',', ':', ';']);
                 calls.extend(methods.drain(..).map(|method| (method, path.to_owned())));
             }
             _ => {}
@@ -77,8 +76,7 @@ async fn filled(world: &World) -> Fixture {
         call(world, "PUT", &path, Some(json!({ "createdDate": date }))).await;
     }
     world.put_live("haneul", &live()).await.content();
-    let webhook = "/platform/v1/applications/publisher/webhook";
-    call(world, "PUT", webhook, Some(json!({ "url": "https://games.example/drops" }))).await;
+    put_webhook(world).await;
     for claim in ["claim-1", "claim-2", "claim-3"] {
         world.advance(std::time::Duration::from_secs(5));
         let body = json!({ "claimId": claim, "campaignId": "voyage", "rewardId": fixture.publisher.next_reward(),
@@ -87,6 +85,19 @@ async fn filled(world: &World) -> Fixture {
     }
     put_state(world, &fixture, "FULFILLED").await;
     fixture
+}
+
+const WEBHOOK: &str = "/platform/v1/applications/publisher/webhook";
+
+async fn put_webhook(world: &World) {
+    call(world, "PUT", WEBHOOK, Some(json!({ "url": "https://games.example/drops" }))).await;
+}
+
+/// The ids and claims of the messages of the publisher.
+async fn messages(world: &World) -> Vec<(Value, Value)> {
+    let listed = world.operator(Request::get(format!("{WEBHOOK}/deliveries"))).await.content();
+    let listed = listed["data"].as_array().expect("messages").iter();
+    listed.map(|message| (message["messageId"].clone(), message["claimId"].clone())).collect()
 }
 
 fn live() -> Value {
@@ -122,7 +133,11 @@ const DAMAGE: [(&str, &str); 10] = [
         "UPDATE webhook_deliveries SET claim_id = 'gone' WHERE webhook_id =
             (SELECT webhook_id FROM webhooks WHERE client_id = 'webhook-owner')",
     ),
-    ("claim-messages", "DELETE FROM webhook_deliveries WHERE claim_id = 'claim-3'"),
+    (
+        "claim-messages",
+        "DELETE FROM webhook_deliveries WHERE webhook_id =
+            (SELECT webhook_id FROM webhooks WHERE client_id = 'publisher')",
+    ),
     ("live-ranks", "UPDATE live_spans SET closed_at = 1"),
 ];
 
@@ -131,6 +146,7 @@ async fn each_damage_is_found_and_each_mend_works_as_it_is_written() {
     both(Setup::default(), |world| async move {
         let fixture = filled(&world).await;
         assert_eq!(broken(&world).await, <[&str; 0]>::default());
+        let before = messages(&world).await;
         run(&world, &DAMAGE.map(|(_, sql)| sql)).await;
         let found = broken(&world).await;
         let missed: Vec<_> = DAMAGE.iter().filter(|(name, _)| !found.contains(name)).collect();
@@ -162,11 +178,17 @@ async fn each_damage_is_found_and_each_mend_works_as_it_is_written() {
             [("PUT".to_owned(), "/open/v1/drops/reward-claims".to_owned())]
         );
         put_state(&world, &fixture, "FULFILLED").await;
-        assert_eq!(broken(&world).await, ["claim-messages"], "its claim stays without a message");
-        let read = world.reward_claims(&fixture.publisher.app, "claimId=claim-3").await.content();
-        assert_eq!(read["data"][0]["claimId"], "claim-3");
-        world.advance(std::time::Duration::from_secs(31 * 86_400));
-        assert!(!broken(&world).await.contains(&"claim-messages"), "it is old");
+        // Every message of a webhook is gone, and the owner puts it again.
+        put_webhook(&world).await;
+        assert_eq!(broken(&world).await, ["claim-messages"]);
+        let mend = mend("claim-messages");
+        let (typed, body) = mend.split_at(mend.find("{\"").expect("a body"));
+        let body = serde_json::from_str(body).expect("JSON");
+        let (method, path) = calls(typed).pop().expect("a call");
+        let sent = call(&world, &method, &path.replace("{clientId}", "publisher"), Some(body)).await;
+        assert_eq!(sent, json!({ "resentCount": 3, "complete": true }));
+        assert_eq!(broken(&world).await, <[&str; 0]>::default());
+        assert_eq!(messages(&world).await, before, "each has its id again");
     })
     .await;
 }
@@ -186,6 +208,91 @@ async fn every_call_of_a_mend_is_one_of_the_router() {
             }
         }
         assert!(found > 10, "{found}");
+    })
+    .await;
+}
+
+/// A row that others name, the sentence of its loss, the path of the call that makes it again, and the body.
+fn lost_rows() -> [(&'static str, &'static str, &'static str, &'static str, Value); 4] {
+    [
+        (
+            "channels WHERE channel_id = 'byeol'",
+            "followers.follower_channel_id = byeol: no such row in channels",
+            "channelId",
+            "byeol",
+            json!({ "channelName": "별" }),
+        ),
+        (
+            "applications WHERE client_id = 'publisher'",
+            "webhooks.client_id = publisher: no such row in applications",
+            "clientId",
+            "publisher",
+            json!({ "name": "Publisher", "redirectUris": ["http://localhost/callback"], "scopes": ["드롭스"],
+                "organizationId": "publisher" }),
+        ),
+        (
+            "organizations WHERE organization_id = 'webhook-owner'",
+            "applications.organization_id = webhook-owner: no such row in organizations",
+            "organizationId",
+            "webhook-owner",
+            json!({ "organizationName": "바다 게임즈", "verified": true }),
+        ),
+        (
+            "categories WHERE category_id = 'star-voyage'",
+            "drops_campaigns.category_id = star-voyage: no such row in categories",
+            "categoryId",
+            "star-voyage",
+            json!({ "categoryType": "GAME", "categoryValue": "별의 항해" }),
+        ),
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_row_that_is_named_and_gone_is_made_again_by_the_call_of_the_mend() {
+    both(Setup::default(), |world| async move {
+        filled(&world).await;
+        for (row, words, id, value, body) in lost_rows() {
+            world.stop().await;
+            store::testing::run_unchecked(world.target(), &format!("DELETE FROM {row}")).await;
+            let findings = examine(&world).await;
+            let finding = findings.iter().find(|found| found.name == "foreign-keys").expect("the sentence");
+            assert!(finding.contradictions.iter().any(|name| name == words), "{:?}", finding.contradictions);
+            world.restart().await;
+            let calls = calls(&finding.mend);
+            let template = format!("{{{id}}}");
+            let (method, path) = calls.iter().find(|(_, path)| path.contains(&template)).expect("a call");
+            call(&world, method, &path.replace(&template, value), Some(body)).await;
+            assert!(!broken(&world).await.contains(&"foreign-keys"), "{row}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_mend_makes_a_loss_permanent_or_glues_a_full_stop_to_what_is_typed() {
+    both(Setup::default(), |world| async move {
+        filled(&world).await;
+        let mends = examine(&world).await.into_iter().map(|finding| finding.mend);
+        let mends: Vec<_> = mends.chain(ROUTER_MENDS.iter().map(|(_, _, mend)| (*mend).to_owned())).collect();
+        for mend in &mends {
+            let is_glued = |word: &str| word.starts_with('/') && word.ends_with(['.', ',', ':', ';']);
+            assert!(!mend.split_whitespace().any(is_glued), "{mend}");
+            assert!(!statements(mend).iter().any(|sql| sql.contains(". ") || sql.ends_with('.')), "{mend}");
+        }
+        world.stop().await;
+        let damage = "ALTER TABLE followers RENAME COLUMN newest_rank TO old_rank; UPDATE channels SET follower_count = 7";
+        store::testing::run_unchecked(world.target(), damage).await;
+        let findings = examine(&world).await;
+        let found = |name: &str| findings.iter().find(|found| found.name == name).expect("the sentence");
+        assert!(!found("follower-counts").contradictions.is_empty());
+        for finding in findings.iter().filter(|found| found.name != "pages") {
+            assert!(finding.mend.starts_with("Mend first what cannot be read"), "{}", finding.mend);
+        }
+        let (pages, is_sqlite) = (found("pages"), matches!(world.target(), store::Target::Sqlite { .. }));
+        let place = if is_sqlite { "stagedoor restore BACKUP --data FOLDER" } else { "--database-url URL" };
+        assert!(pages.mend.ends_with(place), "{}", pages.mend);
+        assert_eq!(pages.sentence.contains("pg_amcheck"), !is_sqlite, "{}", pages.sentence);
+        assert!(pages.contradictions.iter().any(|name| name.starts_with("followers: ")), "{:?}", pages.contradictions);
     })
     .await;
 }

@@ -198,6 +198,19 @@ fn no_comment_is_too_wide() {
 }
 
 #[test]
+fn commands_print_without_a_panic() {
+    for (name, text) in sources() {
+        let is_program = name.starts_with("server/src/") || name.starts_with("commands/src/");
+        if is_program && name != "commands/src/output.rs" {
+            assert!(
+                !text.contains("println!(") && !text.contains("print!("),
+                "{name}: see commands/src/output.rs"
+            );
+        }
+    }
+}
+
+#[test]
 fn no_leftovers_or_disabled_tests() {
     // The words are split here, so that the test does not find this file.
     let forbidden = [["#[ign", "ore"], ["todo", "!("], ["unimplemented", "!("], ["dbg", "!("], ["FIX", "ME"]];

@@ -135,6 +135,9 @@ const RESEND: &str = sql!(
     HUNDRED_IDS
 );
 
+const CLAIMS_TOLD: &str =
+    "SELECT claim_id FROM webhook_deliveries WHERE webhook_id = $1 AND message_id >= $2 AND message_id < $3";
+
 const IN_SPAN: &str = "
     SELECT message_id FROM webhook_deliveries
     WHERE webhook_id = $1 AND (state, message_id) >= ($2, $3) AND (state, message_id) < ($2, $4)
@@ -510,6 +513,15 @@ impl Tx {
         now: Timestamp,
     ) -> Result<bool, StoreError> {
         Ok(self.resend(webhook_id, std::slice::from_ref(message_id), None, now).await? > 0)
+    }
+
+    /// The claims of the messages to a webhook within a span.
+    pub async fn claims_told(
+        &mut self,
+        webhook_id: &WebhookId,
+        span: &DeliverySpan,
+    ) -> Result<Vec<ClaimId>, StoreError> {
+        self.fetch_all(CLAIMS_TOLD, params![webhook_id, &span.from, &span.below]).await
     }
 
     /// [`resend_delivery`](Self::resend_delivery) for the oldest messages within a span that are in a state,
