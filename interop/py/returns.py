@@ -20,7 +20,7 @@ PEER = """
 import asyncio, json, sys, time
 import socketio
 
-url, way = sys.argv[1:]
+url, way, transport = sys.argv[1:]
 import inspect
 patient = {"wait_timeout": 20} if "wait_timeout" in inspect.signature(socketio.Client.connect).parameters else {}
 
@@ -33,7 +33,7 @@ def threads():
     client = socketio.Client(reconnection=False)
     client.on("SYSTEM", lambda payload: tell(system=json.loads(payload)))
     client.on("disconnect", lambda *why: tell(state="disconnect"))
-    client.connect(url, transports=["websocket"], **patient)
+    client.connect(url, transports=[transport], **patient)
     client.wait()
 
 
@@ -41,7 +41,7 @@ async def with_asyncio():
     client = socketio.AsyncClient(reconnection=False)
     client.on("SYSTEM", lambda payload: tell(system=json.loads(payload)))
     client.on("disconnect", lambda *why: tell(state="disconnect"))
-    await client.connect(url, transports=["websocket"], **patient)
+    await client.connect(url, transports=[transport], **patient)
     await client.wait()
 
 
@@ -58,11 +58,11 @@ def heard(process, wanted):
     raise Wrong("the program ended before that")
 
 
-def returns(name, way, reason):
+def returns(name, way, transport, reason):
     """How long after the close `wait()` returned."""
     headers = {"Client-Id": DEMO["clientId"], "Client-Secret": DEMO["clientSecret"]}
     url = call("GET", f"{BASE}/open/v1/sessions/auth/client", headers)["url"]
-    command = program((CLIENTS[name],)) + ["-c", PEER, url, way]
+    command = program((CLIENTS[name],)) + ["-c", PEER, url, way, transport]
     process = subprocess.Popen(command, cwd=HERE, stdout=subprocess.PIPE, text=True)
     try:
         key = heard(process, lambda said: said.get("system", {}).get("type") == "connected")["system"]["data"]["sessionKey"]
@@ -78,13 +78,13 @@ def returns(name, way, reason):
 
 
 def main():
-    cases = [(name, way, reason) for name in CLIENTS for way in ("threads", "asyncio")
-             for reason in ("server_shutdown", "evicted")]  # fmt: skip
+    cases = [(name, way, transport, reason) for name in CLIENTS for way in ("threads", "asyncio")
+             for transport in ("websocket", "polling") for reason in ("server_shutdown", "evicted")]  # fmt: skip
     failed = 0
-    for number, (name, way, reason) in enumerate(cases, 1):
-        title = f"wait() of {name}, {way}, returns when closed as {reason}"
+    for number, (name, way, transport, reason) in enumerate(cases, 1):
+        title = f"wait() of {name}, {way}, {transport}, returns when closed as {reason}"
         try:
-            returns(name, way, reason)
+            returns(name, way, transport, reason)
             print(f"ok {number} - {title}", flush=True)
         except (Wrong, AssertionError, OSError, ValueError, KeyError) as error:
             failed += 1

@@ -83,6 +83,14 @@ impl fmt::Display for Failure {
     }
 }
 
+impl Failure {
+    /// Whether the server does not know the path. A thing that does not exist is another 404.
+    pub fn is_unknown_path(&self) -> bool {
+        let Self::Refused { status: 404, message, reason, .. } = self else { return false };
+        message == "NOT_FOUND" && reason.as_deref().is_none_or(|reason| reason.contains("what=path"))
+    }
+}
+
 impl Server {
     /// Parses a base URL, as in `http://127.0.0.1:8080`.
     ///

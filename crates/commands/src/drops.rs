@@ -154,12 +154,16 @@ impl Platform {
     async fn call(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, CommandFailure> {
         let answer = self.0.attempt(method, path, body, Duration::ZERO).await;
         answer.map_err(|failure| match failure {
-            Failure::Refused { status: 404, ref message, .. } if message == "NOT_FOUND" => {
+            failure if failure.is_unknown_path() => {
                 let base = self.0.server().base();
                 CommandFailure::Failed(format!(
                     "{failure}\n{base} has no such thing: its platform API may be off, or listen elsewhere \
                      (--platform-listen)"
                 ))
+            }
+            // The call is right in itself.
+            Failure::Refused { reason: Some(ref reason), .. } if reason.contains("rule=claimed") => {
+                CommandFailure::Failed(failure.to_string())
             }
             failure => self.0.explained(failure),
         })

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use domain::reason::Word;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue, Method};
 use serde_json::Value;
@@ -65,7 +66,13 @@ impl PollingSession {
     /// # Errors
     /// The session is gone, or there is no answer.
     pub async fn poll(&self) -> Result<Polled, Failure> {
-        let body = self.get().await?;
+        let body = match self.get().await {
+            // The session has ended: revision 4 gets no packet about it.
+            Err(Failure::Refused { reason, .. }) if reason.as_deref() == Some(Word::SidUnknown.name()) => {
+                return Ok(Polled { has_ended: true, ..Polled::default() });
+            }
+            body => body?,
+        };
         let polled = read(&body).ok_or_else(|| self.strange("the answer to a poll cannot be read"))?;
         if polled.is_pinged {
             self.post(PONG).await?;

@@ -159,7 +159,7 @@ async fn run_one(
 ) -> Result<(), CommandFailure> {
     let (source, text) = load(&options.scenario)?;
     let file = file::parse(&source, &text).map_err(CommandFailure::Usage)?;
-    let steps = plan(&file).map_err(|why| CommandFailure::Usage(format!("{source}: {why}")))?;
+    let steps = plan(&file).map_err(|why| CommandFailure::Usage(format!("{source}:{why}")))?;
     let values = values(&file, &options.set)?;
     let target = options.target.find().await?;
     check::check(&target, (&source, &text), &file, &values, position).await?;

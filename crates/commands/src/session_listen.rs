@@ -167,6 +167,7 @@ impl<'a> SessionListener<'a> {
     /// Shows events. `false` if the output is closed.
     async fn receive(&mut self, polled: Polled) -> Result<bool, CommandFailure> {
         let Some(session) = &mut self.session else { return Ok(true) };
+        let mut has_ended = polled.has_ended;
         for (name, payload) in &polled.events {
             if !show(self.options, self.forwarder.as_ref(), name, payload) {
                 session.polling.say_goodbye().await;
@@ -175,11 +176,11 @@ impl<'a> SessionListener<'a> {
             if name == "SYSTEM" && payload["type"] == "connected" {
                 let key = payload["data"]["sessionKey"].as_str().unwrap_or_default();
                 session.key = Some(key.to_owned());
-                session.subscribe(&self.options.events, key).await?;
+                has_ended |= !session.subscribe(&self.options.events, key).await?;
                 (self.has_listened, self.pauses.1) = (true, PAUSES.0);
             }
         }
-        if polled.has_ended {
+        if has_ended {
             let reason = session.close_reason().await.unwrap_or_else(|| "no reason is known".to_owned());
             self.lost(&format!("the session ended: {reason}"))?;
         }
@@ -230,14 +231,18 @@ impl LiveSession {
         Ok(Self { target, token, polling, key: None })
     }
 
-    async fn subscribe(&self, events: &[EventOption], key: &str) -> Result<(), CommandFailure> {
+    /// Subscribes to events. `false` if the session has ended meanwhile.
+    async fn subscribe(&self, events: &[EventOption], key: &str) -> Result<bool, CommandFailure> {
         for event in events {
             let path = format!("/open/v1/sessions/events/subscribe/{}?sessionKey={key}", event.word());
             let server = self.target.server();
             let answer = server.call(Method::POST, &path, self.token.clone(), None, Duration::ZERO).await;
-            answer.map_err(|failure| subscribe_failure(*event, &failure))?;
+            match answer {
+                Err(Failure::Refused { status: 404, .. }) => return Ok(false),
+                answer => _ = answer.map_err(|failure| subscribe_failure(*event, &failure))?,
+            }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Why the session ended, if the platform API is on the same address.

@@ -203,11 +203,9 @@ impl Target {
             Failure::Refused { status: 401, .. } => CommandFailure::Failed(format!(
                 "{failure}\nthe operator key is wrong for {base}: `stagedoor dev` prints it"
             )),
-            Failure::Refused { status: 404, message, .. } if message == "NOT_FOUND" => {
-                CommandFailure::Failed(format!(
-                    "{failure}\n{base} is not a sandbox: only `stagedoor dev` answers this command"
-                ))
-            }
+            failure if failure.is_unknown_path() => CommandFailure::Failed(format!(
+                "{failure}\n{base} is not a sandbox: only `stagedoor dev` answers this command"
+            )),
             // What a call holds comes from the command line.
             Failure::Refused { status: 400, .. } => CommandFailure::Usage(failure.to_string()),
             Failure::Refused { .. } => failure.into(),

@@ -21,7 +21,7 @@ use crate::http::{Auth, Denied, raw_stream};
 use crate::metrics::{Counted, add};
 use crate::node::{Disconnects, Registry};
 use crate::panics::catch_panic;
-use crate::session::{Session, Sid, Transport, Wakeup};
+use crate::session::{Session, Sid, Transport, Wakeup, says_close};
 
 /// Starts the tasks of sessions.
 pub(crate) struct SessionTasks {
@@ -241,13 +241,6 @@ async fn send_close_frame(
     if written.is_ok() {
         linger(context, stream).await;
     }
-}
-
-/// Whether the packet `1` precedes the close frame. Some clients of revision 3 do not notice the end without
-/// it: chzzkpy 2 reads the closed websocket again and again. Some clients of revision 4 notice the end too
-/// late with it: python-socketio 5 stops its reader at the `1`, and then waits a minute for a packet.
-fn says_close(revision: Revision, reason: CloseReason) -> bool {
-    revision != Revision::V4 && !reason.is_clean()
 }
 
 /// Continues to read for a short time. Dropping a socket with unread bytes resets the connection, and the

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use domain::ClientId;
+use domain::ClaimId;
 use domain::delivery::{Next, Outcome};
 use serde_json::{Map, Value};
 use service::attempt_faults::{AttemptFault, AttemptFaultPoint, SentAttempt};
-use service::deliveries::AttemptKey;
+use service::deliveries::Attempt;
 
 use crate::fault::{Effect, Facts, Subject};
 use crate::log::{NewRecord, RecordKind};
@@ -24,9 +24,11 @@ impl Sandbox {
 }
 
 impl AttemptFaultPoint for DeliveryPoint {
-    fn fault(&self, client_id: &ClientId, key: &AttemptKey) -> Option<(String, AttemptFault)> {
+    fn fault(&self, attempt: &Attempt) -> Option<(String, AttemptFault)> {
+        let Attempt { key, client_id, claim_id, .. } = attempt;
         let (client_id, webhook_id) = (client_id.as_str(), key.webhook_id.as_str());
-        let subject = Subject::Attempt { webhook_id };
+        let claim_id = claim_id.as_ref().map(ClaimId::as_str);
+        let subject = Subject::Attempt { webhook_id, claim_id };
         let facts = Facts { client_id: Some(client_id), user: None, subject };
         let (rule, fault) = self.0.faults().decide_attempt(facts)?;
         let fields = [

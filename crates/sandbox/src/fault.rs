@@ -49,6 +49,8 @@ pub(crate) struct Matching {
     pub channel_id: Option<String>,
     /// The id of the webhook, or the client id of its application.
     pub webhook: Option<String>,
+    /// The claim that a webhook message reports.
+    pub claim_id: Option<String>,
 }
 
 /// The names of events. `SYSTEM` means every SYSTEM message.
@@ -277,6 +279,8 @@ pub(crate) enum Subject<'a> {
     Attempt {
         /// The id of the webhook.
         webhook_id: &'a str,
+        /// The claim that its message reports.
+        claim_id: Option<&'a str>,
     },
 }
 
@@ -343,8 +347,9 @@ impl Matching {
                 let wanted = self.event.as_deref();
                 wanted.is_none_or(|wanted| is_event(wanted, event)) && is(&self.channel_id, channel_id)
             }
-            Subject::Attempt { webhook_id } => {
-                is(&self.webhook, Some(webhook_id)) || is(&self.webhook, facts.client_id)
+            Subject::Attempt { webhook_id, claim_id } => {
+                is(&self.claim_id, claim_id)
+                    && (is(&self.webhook, Some(webhook_id)) || is(&self.webhook, facts.client_id))
             }
         };
         of_subject && self.fits_caller(facts.client_id, facts.user)
@@ -448,6 +453,16 @@ mod tests {
             assert_eq!(decide(Effect::Message(MessageEffect::Reorder), false), fits, "{matching:?}");
             assert!(!decide(Effect::Message(MessageEffect::Reorder), true));
             assert!(!decide(Effect::Request(RequestEffect::Cut(Moment::Before)), false));
+        }
+    }
+
+    #[test]
+    fn a_rule_for_the_message_of_a_claim_fits_no_other_message() {
+        let matching = Matching { claim_id: Some("c-1".to_owned()), ..Matching::default() };
+        for (claim_id, expected) in [(Some("c-1"), true), (Some("c-2"), false), (None, false)] {
+            let subject = Subject::Attempt { webhook_id: "w", claim_id };
+            let fits = matching.fits(Facts { client_id: Some("drops"), user: None, subject });
+            assert_eq!(fits, expected, "{claim_id:?}");
         }
     }
 }

@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::builder::PossibleValuesParser;
-use clap::{Args, Parser, Subcommand};
+use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand};
 use commands::TargetOptions;
 use commands::clock::ClockOptions;
 use commands::code::{self, CodeOptions};
@@ -95,6 +95,30 @@ pub struct Cli {
     /// The command.
     #[command(subcommand)]
     pub command: Command,
+}
+
+impl Cli {
+    /// What the program reads. A flag stands alone, or has a value behind `=`, as in `--json=false`.
+    pub fn parser() -> clap::Command {
+        with_values_of_flags(Self::command())
+    }
+}
+
+fn with_values_of_flags(command: clap::Command) -> clap::Command {
+    let names: Vec<String> = command.get_subcommands().map(|sub| sub.get_name().to_owned()).collect();
+    let command = command.mut_args(|arg| match arg.get_action() {
+        ArgAction::SetTrue => arg
+            .action(ArgAction::Set)
+            .num_args(0..=1)
+            .require_equals(true)
+            .default_missing_value("true")
+            .default_value("false")
+            .value_name("true|false")
+            .hide_default_value(true)
+            .hide_possible_values(true),
+        _ => arg,
+    });
+    names.into_iter().fold(command, |command, name| command.mut_subcommand(name, with_values_of_flags))
 }
 
 /// The commands of `stagedoor`.
@@ -355,12 +379,60 @@ fn make_folder(path: &Path) -> Result<PathBuf, String> {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
+    use clap::FromArgMatches;
+    use clap::error::ErrorKind;
 
     use super::*;
 
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+        Cli::parser().debug_assert();
+    }
+
+    /// The flags of a command and of the commands below it, each behind the words that lead to it.
+    fn flags(command: &clap::Command, words: &[String]) -> Vec<Vec<String>> {
+        let is_flag = |arg: &&clap::Arg| {
+            let values: Vec<_> =
+                arg.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect();
+            values == ["true", "false"] && !arg.is_positional()
+        };
+        let own = command.get_arguments().filter(is_flag);
+        let own = own.map(|arg| [words, &[format!("--{}", arg.get_long().expect("a name"))]].concat());
+        let below = command.get_subcommands().flat_map(|sub| {
+            let words = [words, &[sub.get_name().to_owned()]].concat();
+            flags(sub, &words)
+        });
+        own.chain(below).collect()
+    }
+
+    #[test]
+    fn every_flag_takes_true_and_false_and_stands_alone() {
+        let all = flags(&Cli::parser(), &["stagedoor".to_owned()]);
+        assert!(all.len() > 40, "{all:?}");
+        for flag in all {
+            for value in ["", "=true", "=false"] {
+                let mut words = flag.clone();
+                words.last_mut().expect("the flag").push_str(value);
+                // Only what else the command needs may be missing.
+                let missing = [
+                    ErrorKind::MissingRequiredArgument,
+                    ErrorKind::MissingSubcommand,
+                    ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand,
+                ];
+                if let Err(error) = Cli::parser().try_get_matches_from(&words) {
+                    assert!(missing.contains(&error.kind()), "{words:?}: {error}");
+                }
+            }
+        }
+        let dev = |word: &str| {
+            Cli::from_arg_matches(
+                &Cli::parser().try_get_matches_from(["stagedoor", "dev", word]).expect("a command line"),
+            )
+        };
+        for (word, expected) in [("--json", true), ("--json=true", true), ("--json=false", false)] {
+            let Command::Dev(options) = dev(word).expect("options").command else { panic!("dev") };
+            assert_eq!(options.json, expected, "{word}");
+        }
     }
 }

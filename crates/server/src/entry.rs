@@ -27,7 +27,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Runs the program `stagedoor` with the arguments of the process.
 pub fn main() -> ExitCode {
-    let matches = Cli::command().get_matches();
+    let matches = Cli::parser().get_matches();
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     match run(cli, &matches) {
         Ok(()) => ExitCode::SUCCESS,

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use domain::Timestamp;
+use domain::span::{SPAN_RULE, parse_span};
 use http::Method;
 use serde_json::{Map, Value, json};
 use serde_saphyr::Spanned;
@@ -20,6 +21,11 @@ pub type Position = fn(&str, &str) -> Option<(u64, u64)>;
 
 /// Number of steps that one call checks.
 const STEPS_AT_ONCE: usize = 50;
+
+/// The methods of the service.
+const METHODS: [&str; 7] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
+const REQUEST_RULE: &str = "request: must be a method and a path, as in GET /open/v1/users/me";
+const STATUS_RULE: &str = "status: must be a number from 100 to 599, none or any";
 
 /// A mistake: the path of the field, and what is wrong.
 type Mistake = (String, String);
@@ -83,7 +89,10 @@ impl Walk {
 
     fn step(&mut self, action: &StepAction, path: &str, values: &Values) {
         match action {
-            StepAction::Say(_) | StepAction::RemoveFaults | StepAction::Wait(_) => {}
+            StepAction::Say(_) | StepAction::RemoveFaults => {}
+            StepAction::Wait(span) => {
+                self.rule(parse_span(span).is_some(), &format!("{path}.wait"), &format!("wait: {SPAN_RULE}"));
+            }
             StepAction::Trigger(step) => {
                 let path = format!("{path}.trigger");
                 let fields = step.fields.iter().map(|(name, value)| {
@@ -95,9 +104,22 @@ impl Walk {
                 self.calls.push((path, json!({ "trigger": { "kind": step.kind, "fields": fields } })));
                 self.saved.extend(step.save.keys().cloned());
             }
-            StepAction::Clock(step) => self.call("clock", clock_change(step), path, values),
+            StepAction::Clock(step) => {
+                let path = format!("{path}.clock");
+                if let Some(change) = self.filled(&clock_change(step), &path, values) {
+                    let call = json!({ "clock": { "change": change, "happens": step.happens } });
+                    self.calls.push((path, call));
+                }
+            }
             StepAction::Fault(step) => self.call("fault", fault_rule(step), path, values),
-            StepAction::Expect(step) => self.call("expect", expectation(step), path, values),
+            StepAction::Expect(step) => {
+                let is_one = step.times.is_none() || step.at_most.is_none();
+                let expect = format!("{path}.expect");
+                self.rule(is_one, &expect, "expect: must have times or atMost, not both");
+                let has_end = step.at_most.is_none() || step.within.is_some();
+                self.rule(has_end, &expect, "expect: must have within with atMost");
+                self.call("expect", expectation(step), path, values);
+            }
             StepAction::Token(step) => {
                 for (name, text) in [("user", &step.user), ("client", &step.client)] {
                     let value = text.as_deref().map_or(Value::Null, Value::from);
@@ -107,7 +129,11 @@ impl Walk {
             }
             StepAction::Call(step) => {
                 let path = format!("{path}.call");
-                self.filled(&step.request.as_str().into(), &format!("{path}.request"), values);
+                let request = self.filled(&step.request.as_str().into(), &format!("{path}.request"), values);
+                let request = request.as_ref().map_or_else(|| step.request.clone(), plain);
+                self.rule(is_request(&request), &format!("{path}.request"), REQUEST_RULE);
+                let status = step.status.as_ref().map_or_else(|| "any".to_owned(), plain);
+                self.rule(is_status(&status), &format!("{path}.status"), STATUS_RULE);
                 if let Some(body) = &step.body {
                     self.filled(body, &format!("{path}.body"), values);
                 }
@@ -116,12 +142,20 @@ impl Walk {
                 self.saved.extend(step.save.keys().cloned());
             }
             StepAction::Repeat(step) => {
+                self.rule(step.times > 0, &format!("{path}.repeat.times"), "times: must be at least 1");
                 let mut values = values.clone();
                 values.set("n", json!(1));
                 // What a turn saves is known in the next one, but not in the first.
                 self.steps(&step.steps, &format!("{path}.repeat.steps"), &values);
             }
             StepAction::IfConnected(steps) => self.steps(steps, &format!("{path}.if-connected"), values),
+        }
+    }
+
+    /// A rule that the form of a step does not have.
+    fn rule(&mut self, is_kept: bool, path: &str, rule: &str) {
+        if !is_kept {
+            self.mistakes.push((path.to_owned(), rule.to_owned()));
         }
     }
 
@@ -187,6 +221,17 @@ impl Walk {
     }
 }
 
+/// Whether a text is a method and a path. A part that a step before names may be anything.
+fn is_request(text: &str) -> bool {
+    let Some((method, path)) = text.split_once(' ') else { return false };
+    (METHODS.contains(&method) || method.starts_with("${"))
+        && (path.starts_with('/') || path.starts_with("${"))
+}
+
+fn is_status(text: &str) -> bool {
+    matches!(text, "none" | "any") || text.parse().is_ok_and(|status: u16| (100..=599).contains(&status))
+}
+
 /// The first part of a name.
 fn root(name: &str) -> &str {
     name.split('.').next().unwrap_or(name)
@@ -223,5 +268,28 @@ mod tests {
         assert_eq!(paths, ["steps[4].call.as", "steps[5].clock.to"]);
         assert_eq!(walk.calls.len(), 2);
         assert_eq!(walk.calls[1].0, "steps[3].repeat.steps[0].trigger");
+    }
+
+    #[test]
+    fn every_mistake_of_a_step_is_found() {
+        let text = "scenario: a\nsteps:\n- wait: 5\n- expect: { atMost: 0 }\n\
+                    - expect: { atMost: 1, times: 1, within: 1s }\n- call: { request: /open/v1/lives }\n\
+                    - call: { request: FETCH /x, status: 20 }\n- call: { request: \"GET ${path}\" }\n\
+                    - call: { request: GET /x, status: none }\n- repeat: { times: 0, steps: [ wait: soon ] }\n";
+        let file = parse("a.yaml", text).expect("a scenario");
+        let mut walk = Walk { saved: BTreeSet::from(["path".to_owned()]), ..Walk::default() };
+        walk.steps(&file.steps, "steps", &Values::default());
+        let paths: Vec<_> = walk.mistakes.iter().map(|(path, _)| path.as_str()).collect();
+        let expected = [
+            "steps[0].wait",
+            "steps[1].expect",
+            "steps[2].expect",
+            "steps[3].call.request",
+            "steps[4].call.request",
+            "steps[4].call.status",
+            "steps[7].repeat.times",
+            "steps[7].repeat.steps[0].wait",
+        ];
+        assert_eq!(paths, expected);
     }
 }

@@ -34,23 +34,24 @@ impl Drop for InFlight<'_> {
     }
 }
 
-/// Answers a poll with the queued packets, as soon as there are any.
+/// Answers a poll with the queued packets, as soon as there are any. Refuses it when the session is over.
 pub(crate) async fn poll(context: &Context, session: &Session, framing: Framing) -> Result<Reply, Denied> {
     let mut in_flight = InFlight::begin(session, RequestKind::Poll)?;
     let framing = session.agreed_framing(framing);
     let mut held = pin!(context.clock().sleep(context.config.poll_hold));
     let body = poll_fn(|cx| match session.poll_packets(framing, cx) {
         Poll::Pending if session.is_silent() => Poll::Pending,
-        Poll::Pending => held.as_mut().poll(cx).map(|()| packets(framing, &[Frame::NOOP])),
+        Poll::Pending => held.as_mut().poll(cx).map(|()| Ok(packets(framing, &[Frame::NOOP]))),
         ready => ready,
     })
     .await;
     in_flight.is_answered = true;
-    let mut reply = poll_answer(framing, body);
     if session.is_cut() {
+        let mut reply = poll_answer(framing, Vec::new());
         reply.extensions_mut().insert(ConnectionLost);
+        return Ok(reply);
     }
-    Ok(reply)
+    Ok(poll_answer(framing, body?))
 }
 
 /// Processes a post. A malformed body has no effect.

@@ -5,7 +5,7 @@ use std::task::{Context as TaskContext, Poll, Waker};
 
 use bytes::Bytes;
 use service::fault_points::{MessageAction, SystemMessage};
-use socketio::{CloseReason, Decoder, Frame, Framing, Millis, payload};
+use socketio::{CloseReason, Decoder, Frame, Framing, Millis, Revision, payload};
 use tokio::net::TcpStream;
 
 use super::link::{Link, WebsocketIo};
@@ -373,36 +373,44 @@ impl Io {
         })
     }
 
-    /// The packets of a poll, as soon as there are any, or the end of the session.
+    /// The packets of a poll, as soon as there are any, or the end of the session. Revision 4 gets no
+    /// packet `1` at an end by the server ([`says_close`]): its polls are refused from then on.
+    ///
+    /// # Errors
+    /// The session is over.
     pub(super) fn poll_packets(
         &mut self,
         context: &Context,
         framing: Framing,
+        revision: Revision,
         cx: &TaskContext<'_>,
-    ) -> Poll<Vec<u8>> {
+    ) -> Poll<Result<Vec<u8>, Rejected>> {
         if self.is_silent() {
             return Poll::Pending;
         }
         let waiting = match &self.link {
             // The websocket sends the remaining packets.
-            Link::Websocket(_) => return Poll::Ready(packets(framing, &[Frame::NOOP])),
+            Link::Websocket(_) => return Poll::Ready(Ok(packets(framing, &[Frame::NOOP]))),
             _ => self.take_packets(context, framing),
         };
-        if self.ended.is_some() {
+        if let Some(reason) = self.ended {
+            let is_said = says_close(revision, reason) || reason.is_clean();
             if let Some(polling) = self.link.polling() {
-                polling.end_reported = true;
+                polling.end_reported = is_said || waiting.is_none();
             }
             let mut body = waiting.unwrap_or_default();
-            payload::append(framing, Frame::CLOSE.packet(), &mut body);
-            return Poll::Ready(body);
+            if is_said {
+                payload::append(framing, Frame::CLOSE.packet(), &mut body);
+            }
+            return Poll::Ready(if body.is_empty() { Err(Rejected::NotPolling) } else { Ok(body) });
         }
         match (waiting, &mut self.link) {
-            (Some(body), _) => Poll::Ready(body),
+            (Some(body), _) => Poll::Ready(Ok(body)),
             (None, Link::Polling(polling)) if polling.takeover != Takeover::Probed => {
                 polling.waiter = Some(cx.waker().clone());
                 Poll::Pending
             }
-            (None, _) => Poll::Ready(packets(framing, &[Frame::NOOP])),
+            (None, _) => Poll::Ready(Ok(packets(framing, &[Frame::NOOP]))),
         }
     }
 
@@ -484,4 +492,12 @@ impl Io {
             polling.wake();
         }
     }
+}
+
+/// Whether the packet `1` precedes the close frame, or ends the polls. Some clients of revision 3 do not
+/// notice the end without it: chzzkpy 2 reads the closed websocket again and again. Some clients of
+/// revision 4 notice the end too late with it: python-socketio 5 stops its reader at the `1`, and then
+/// waits a minute for a packet.
+pub(crate) fn says_close(revision: Revision, reason: CloseReason) -> bool {
+    revision != Revision::V4 && !reason.is_clean()
 }

@@ -29,7 +29,7 @@ use socketio::{CloseReason, Framing, Millis, Revision, packet};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 
-pub(crate) use io::Wakeup;
+pub(crate) use io::{Wakeup, says_close};
 pub(crate) use link::RawStream;
 pub use link::Transport;
 pub(crate) use polling::{Rejected, RequestKind, packets};
@@ -283,8 +283,16 @@ impl Session {
     }
 
     /// The packets of a poll, as soon as there are any.
-    pub(crate) fn poll_packets(&self, framing: Framing, cx: &TaskContext<'_>) -> Poll<Vec<u8>> {
-        self.lock().io.poll_packets(&self.context, framing, cx)
+    ///
+    /// # Errors
+    /// The session is over.
+    pub(crate) fn poll_packets(
+        &self,
+        framing: Framing,
+        cx: &TaskContext<'_>,
+    ) -> Poll<Result<Vec<u8>, Rejected>> {
+        let revision = self.revision();
+        self.lock().io.poll_packets(&self.context, framing, revision, cx)
     }
 
     /// Processes the body of a post.

@@ -182,6 +182,31 @@ async fn a_second_poll_in_flight_ends_the_session() {
     assert_eq!(world.close_reasons().await, ["poll_conflict"]);
 }
 
+/// The last answers to the polls of a session that the server ends, in each revision.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_packet_1_ends_the_polls_only_in_revisions_2_and_3() {
+    for revision in ["2", "3", "4"] {
+        let world = World::new().await;
+        let query = format!("auth={}&EIO={revision}&transport=polling&b64=1", world.client_url().await);
+        let first = world.address.get(&query).await;
+        let query = format!("{query}&sid={}", sid(&first));
+        if revision == "4" {
+            assert_eq!(world.address.post(&query, b"40").await.status, 200);
+        }
+        while !world.address.get(&query).await.text().contains("SYSTEM") {}
+        let mut waiting = world.address.poll(&query).await;
+        settle().await;
+        let key = world.listed_key().await;
+        assert!(world.gateway.end_session(&key, CloseReason::ServerShutdown).await);
+        let last = read_answer(&mut waiting).await;
+        match revision {
+            "4" => assert_eq!(last.status, 400, "{}", last.text()),
+            _ => assert_eq!(text_packets(&last), ["1"], "revision {revision}"),
+        }
+        assert_eq!(world.address.get(&query).await.status, 400, "revision {revision}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn posts_at_once_are_answered_when_the_session_is_over() {
     let world = World::new().await;

@@ -205,7 +205,7 @@ async fn send_watched(
     attempt: Attempt,
     leased_until: Duration,
 ) -> Ended {
-    let (rule, fault) = fault_point.fault(&attempt.client_id, &attempt.key).unzip();
+    let (rule, fault) = fault_point.fault(&attempt).unzip();
     if let Some(AttemptFault::Late(span)) = fault {
         context.service.clock().sleep(span.min(LATE_MAX)).await;
     }

@@ -60,11 +60,17 @@ impl std::fmt::Display for Problem {
 }
 
 impl From<service::Error> for Problem {
-    /// A refusal of the service keeps its status and its message.
+    /// A refusal of the service keeps its status and its message. Only an unknown path is `NOT_FOUND`
+    /// without a name: callers take that for a server that has no sandbox.
     fn from(error: service::Error) -> Self {
         let refusal = error.refusal();
         let status = StatusCode::from_u16(refusal.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        Self::new(status, refusal.message(domain::Language::English))
+        match refusal {
+            domain::Refusal::NotFound(what) => {
+                Self::new(status, format!("there is no such {}", what.name().replace('-', " ")))
+            }
+            refusal => Self::new(status, refusal.message(domain::Language::English)),
+        }
     }
 }
 

@@ -104,10 +104,8 @@ pub(super) async fn steer(
     State(sandbox): State<Sandbox>,
     JsonBody(change): JsonBody<Change>,
 ) -> Answer<Steered> {
+    check(&change)?;
     let Change { advance, to, until, mode, rate } = change;
-    if rate.is_some() && !matches!(mode, Some(Mode::Scaled)) {
-        return Err(Problem::invalid("rate", "goes only with the mode scaled"));
-    }
     let passed = match (advance, to, until, mode) {
         (Some(span), None, None, None) => {
             let span = time_text::parse_span(&span)
@@ -117,14 +115,17 @@ pub(super) async fn steer(
         }
         (None, Some(time), None, None) => sandbox.advance(Destination::At(time_of(&sandbox, &time)?)).await?,
         (None, None, Some(word), None) => match consequence(&word) {
-            Some(word) => until_consequence(&sandbox, &[word]).await?.0,
-            None => sandbox.advance(Destination::Next(due_kind(&word)?)).await?,
+            Some(word) => until_happened(&sandbox, |one| one.what == word).await?.0,
+            None => {
+                let kind = DueKind::all().find(|kind| kind.name() == word);
+                sandbox.advance(Destination::Next(kind.ok_or(MoveError::NothingAhead)?)).await?
+            }
         },
         (None, None, None, Some(mode)) => {
             sandbox.set_clock_mode(clock_mode(mode, rate)?);
             Passed::default()
         }
-        _ => return Err(Problem::invalid("body", "must have exactly one of advance, to, until and mode")),
+        _ => return Err(Problem::invalid("body", ONE_RULE)),
     };
     let Passed { happened, omitted } = passed;
     Ok(Content(Steered { clock: state(&sandbox), happened, omitted }))
@@ -133,18 +134,26 @@ pub(super) async fn steer(
 /// Checks a change, but for what depends on the time of the clock.
 pub(super) fn check(change: &Change) -> Result<(), Problem> {
     let Change { advance, to, until, mode, rate } = change;
+    let given = [advance.is_some(), to.is_some(), until.is_some(), mode.is_some()];
+    if given.into_iter().filter(|given| *given).count() != 1 {
+        return Err(Problem::invalid("body", ONE_RULE));
+    }
+    if rate.is_some() && !matches!(mode, Some(Mode::Scaled)) {
+        return Err(Problem::invalid("rate", "goes only with the mode scaled"));
+    }
     if advance.as_ref().is_some_and(|span| time_text::parse_span(span).is_none()) {
         return Err(Problem::invalid("advance", time_text::SPAN_RULE));
     }
     if to.as_ref().is_some_and(|time| parse_time(time).is_none()) {
         return Err(Problem::invalid("to", TIME_RULE));
     }
-    if let Some(word) = until.as_ref().filter(|word| consequence(word).is_none()) {
-        due_kind(word)?;
+    if let Some(word) = until {
+        check_happening("until", word)?;
     }
     mode.map_or(Ok(()), |mode| clock_mode(mode, *rate).map(drop))
 }
 
+const ONE_RULE: &str = "must have exactly one of advance, to, until and mode";
 const TIME_RULE: &str = "must be an RFC 3339 time like 2027-01-01T00:00:00Z, or a date like 2027-01-01, which begins at 00:00 UTC";
 
 /// A time, or the beginning of a date in UTC.
@@ -168,31 +177,32 @@ fn consequence(word: &str) -> Option<&'static str> {
     CONSEQUENCES.into_iter().find(|name| *name == word)
 }
 
-/// Moves the clock from attempt to attempt until one of them has one of these consequences. Returns what
-/// happened, and the consequence.
-pub(super) async fn until_consequence(
+/// Moves the clock from attempt to attempt until something happens that is awaited. Returns what happened,
+/// and whether this was among it.
+pub(super) async fn until_happened(
     sandbox: &Sandbox,
-    words: &[&'static str],
-) -> Result<(Passed, Option<&'static str>), MoveError> {
+    is_awaited: impl Fn(&Happened) -> bool,
+) -> Result<(Passed, bool), MoveError> {
     let mut all = Passed::default();
     for _ in 0..ATTEMPTS_MAX {
         let passed = sandbox.advance(Destination::Next(DueKind::WebhookAttempt)).await?;
-        let found = words.iter().find(|word| passed.happened.iter().any(|one| one.what == **word));
+        let found = passed.happened.iter().any(&is_awaited);
         all.happened.extend(passed.happened);
         all.omitted += passed.omitted;
-        if let Some(word) = found {
-            return Ok((all, Some(word)));
+        if found {
+            return Ok((all, true));
         }
     }
-    Ok((all, None))
+    Ok((all, false))
 }
 
-/// The kind of that name.
-fn due_kind(name: &str) -> Result<DueKind, Problem> {
-    DueKind::all().find(|kind| kind.name() == name).ok_or_else(|| {
-        let names: Vec<&str> = DueKind::all().map(DueKind::name).chain(CONSEQUENCES).collect();
-        Problem::invalid("until", format!("must be one of {}", names.join(", ")))
-    })
+/// Checks the name of something that a move of the clock reports.
+pub(super) fn check_happening(field: &str, name: &str) -> Result<(), Problem> {
+    if consequence(name).is_some() || DueKind::all().any(|kind| kind.name() == name) {
+        return Ok(());
+    }
+    let names: Vec<&str> = DueKind::all().map(DueKind::name).chain(CONSEQUENCES).collect();
+    Err(Problem::invalid(field, format!("must be one of {}", names.join(", "))))
 }
 
 impl From<MoveError> for Problem {

@@ -8,7 +8,7 @@ use http::StatusCode;
 use serde_json::{Map, Value, json};
 
 use super::answer::{Answer, Content, Problem};
-use super::body::JsonBody;
+use super::body::{self, JsonBody};
 use crate::fault::Effect;
 use crate::fault_rules::RULES_MAX;
 use crate::network::NetworkProfile;
@@ -34,11 +34,12 @@ pub(super) fn check(rule: NewRule) -> Result<(), Problem> {
     checked(rule).map(drop)
 }
 
-/// What happens to attempts at webhooks, in the form of the sandbox API.
-pub(super) fn attempt_effect(fields: Map<String, Value>) -> Result<Effect, Problem> {
-    let effect: NewEffect =
-        serde_json::from_value(fields.into()).map_err(|error| Problem::invalid("body", error))?;
-    effect.checked(Meant::Attempts)
+/// What happens to attempts at webhooks, by one field of `do`. The refusal names the field.
+pub(super) fn attempt_effect(name: &str, value: Value) -> Result<Effect, Problem> {
+    let effect: NewEffect = body::of(Map::from_iter([(name.to_owned(), value)]))?;
+    effect
+        .checked(Meant::Attempts)
+        .map_err(|problem| Problem::new(problem.status(), problem.message().trim_start_matches("do.")))
 }
 
 /// `POST /sandbox/v1/faults`: adds a rule.

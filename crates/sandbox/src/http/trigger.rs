@@ -6,6 +6,7 @@ mod channels;
 mod events;
 mod expire;
 mod field;
+mod fields;
 mod input;
 mod storm;
 mod webhooks;
@@ -24,6 +25,7 @@ use super::answer::{Answer, Content, Problem};
 use super::body::JsonBody;
 use crate::log::{NewRecord, RecordKind};
 use crate::sandbox::{Parts, Sandbox};
+use fields::Fields;
 use input::{Input, Outcome};
 
 pub(super) use field::{Field, FieldType};
@@ -38,6 +40,9 @@ pub(super) struct Kind {
     /// The fields.
     #[serde(flatten, serialize_with = "field::maps")]
     pub fields: &'static [Field],
+    /// Reads what the types of the fields do not say, as `run` does.
+    #[serde(skip)]
+    check: fn(&Fields) -> Result<(), Problem>,
     #[serde(skip)]
     run: fn(Input) -> Running,
 }
@@ -78,6 +83,7 @@ pub(super) const KINDS: &[Kind] = &[
             Field::list("badges", "the addresses of the sender's badges; default: those of the role"),
             WAIT_SUBSCRIBED,
         ],
+        check: |fields| events::read_chat(fields).map(drop),
         run: |input| Box::pin(events::chat(input)),
     },
     Kind {
@@ -93,6 +99,7 @@ pub(super) const KINDS: &[Kind] = &[
             EMOJIS,
             WAIT_SUBSCRIBED,
         ],
+        check: |fields| events::read_donation(fields).map(drop),
         run: |input| Box::pin(events::donation(input)),
     },
     Kind {
@@ -107,18 +114,21 @@ pub(super) const KINDS: &[Kind] = &[
             Field::text("since", "the first day, as an RFC 3339 time; default: now"),
             WAIT_SUBSCRIBED,
         ],
+        check: |fields| events::read_subscription(fields).map(drop),
         run: |input| Box::pin(events::subscription(input)),
     },
     Kind {
         name: "follow",
         summary: "a viewer follows a channel",
         fields: &[CHANNEL, FROM],
+        check: |_| Ok(()),
         run: |input| Box::pin(channels::follow(input)),
     },
     Kind {
         name: "unfollow",
         summary: "a viewer stops following a channel",
         fields: &[CHANNEL, FROM],
+        check: |_| Ok(()),
         run: |input| Box::pin(channels::unfollow(input)),
     },
     Kind {
@@ -129,6 +139,7 @@ pub(super) const KINDS: &[Kind] = &[
             Field::text("target", "who is restricted; default: the last person"),
             Field::flag("temporary", "true: for a minute"),
         ],
+        check: |_| Ok(()),
         run: |input| Box::pin(channels::restrict(input)),
     },
     Kind {
@@ -146,6 +157,7 @@ pub(super) const KINDS: &[Kind] = &[
             Field::flag("emojiMode", "true: emojis only"),
             Field::text("condition", "NONE or REAL_NAME"),
         ],
+        check: |fields| channels::read_chat_settings(fields).map(drop),
         run: |input| Box::pin(channels::chat_settings(input)),
     },
     Kind {
@@ -160,18 +172,21 @@ pub(super) const KINDS: &[Kind] = &[
             Field::flag("adult", "true: for adults"),
             Field::text("thumbnail", "the address of its picture"),
         ],
+        check: |fields| channels::read_live(fields).map(drop),
         run: |input| Box::pin(channels::live(input)),
     },
     Kind {
         name: "live-end",
         summary: "a channel goes off air",
         fields: &[CHANNEL],
+        check: |_| Ok(()),
         run: |input| Box::pin(channels::live_end(input)),
     },
     Kind {
         name: "watch",
         summary: "a viewer watches a live, which counts for drops",
         fields: &[CHANNEL, VIEWER, Field::number("minutes", "default: 1")],
+        check: |fields| channels::read_watch(fields).map(drop),
         run: |input| Box::pin(channels::watch(input)),
     },
     Kind {
@@ -190,12 +205,17 @@ pub(super) const KINDS: &[Kind] = &[
             Field::text("late", "its message is sent this much later, as in 3s"),
             Field::text("cut", "before: its message is not sent; after: the receiver's answer is lost"),
         ],
+        check: |fields| channels::read_claim(fields).and(webhooks::read_message(fields)).map(drop),
         run: |input| Box::pin(webhooks::claim(input)),
     },
     Kind {
         name: "webhook",
-        summary: "the webhook of an application gets an address",
-        fields: &[CLIENT_OF_CLAIMS, Field::text("url", "the address of the receiver")],
+        summary: "the webhook of an application gets an address, and is enabled",
+        fields: &[
+            CLIENT_OF_CLAIMS,
+            Field::text("url", "the address of the receiver; default: that of the webhook"),
+        ],
+        check: |fields| webhooks::read_webhook(fields).map(drop),
         run: |input| Box::pin(webhooks::webhook(input)),
     },
     Kind {
@@ -207,18 +227,21 @@ pub(super) const KINDS: &[Kind] = &[
             Field::text("claim", "as with claim"),
             VIEWER,
         ],
+        check: |fields| channels::read_claim(fields).map(drop),
         run: |input| Box::pin(webhooks::dead_letter(input)),
     },
     Kind {
         name: "disable-webhook",
         summary: "the messages to a webhook fail for five days, and it is disabled; moves the clock",
         fields: &[CLIENT_OF_CLAIMS, VIEWER],
+        check: |_| Ok(()),
         run: |input| Box::pin(webhooks::disable_webhook(input)),
     },
     Kind {
         name: "revoke-consent",
         summary: "a user withdraws the consent to an application",
         fields: &[CLIENT, USER],
+        check: |_| Ok(()),
         run: |input| Box::pin(access::revoke_consent(input)),
     },
     Kind {
@@ -228,6 +251,7 @@ pub(super) const KINDS: &[Kind] = &[
             CLIENT,
             Field::text("scope", "the key or name of the scope, as in chat-read; default: its first one"),
         ],
+        check: |fields| access::read_remove_scope(fields).map(drop),
         run: |input| Box::pin(access::remove_scope(input)),
     },
     Kind {
@@ -239,6 +263,7 @@ pub(super) const KINDS: &[Kind] = &[
             Field::text("client", "those of this application"),
             Field::text("token", "the one: a code, a token, or a session URL"),
         ],
+        check: |fields| expire::read_expire(fields).map(drop),
         run: |input| Box::pin(expire::expire(input)),
     },
     Kind {
@@ -251,6 +276,7 @@ pub(super) const KINDS: &[Kind] = &[
             Field::text("reason", "a close reason, as in slow_consumer; default: evicted"),
             WAIT_SESSION,
         ],
+        check: |fields| access::read_close_session(fields).map(drop),
         run: |input| Box::pin(access::close_session(input)),
     },
     Kind {
@@ -263,12 +289,14 @@ pub(super) const KINDS: &[Kind] = &[
             Field::flag("silent", "true: they stay half open, and nothing passes them any more"),
             WAIT_SESSION,
         ],
+        check: |_| Ok(()),
         run: |input| Box::pin(access::cut_connection(input)),
     },
     Kind {
         name: "restart",
         summary: "the service restarts: sessions end with server_shutdown, and no call is answered for a while",
         fields: &[Field::span("for", "how long it is away, in real time, up to 10m; default: 2s")],
+        check: |fields| access::read_restart(fields).map(drop),
         run: |input| Box::pin(access::restart(input)),
     },
     Kind {
@@ -282,6 +310,7 @@ pub(super) const KINDS: &[Kind] = &[
                 "how long, on the sandbox's clock, as in 10s; default: until the next one is free",
             ),
         ],
+        check: |fields| access::read_exhaust_quota(fields).map(drop),
         run: |input| Box::pin(access::exhaust_quota(input)),
     },
     Kind {
@@ -295,6 +324,7 @@ pub(super) const KINDS: &[Kind] = &[
             Field::object("mix", "the weights; default: {\"chat\":8,\"donation\":1,\"subscription\":1}"),
             Field::number("seed", "the same seed gives the same events in the same order; default: 1"),
         ],
+        check: |fields| storm::read_storm(fields).map(drop),
         run: |input| Box::pin(storm::storm(input)),
     },
 ];
@@ -352,15 +382,17 @@ pub(super) fn kind(name: &str) -> Result<&'static Kind, Problem> {
 }
 
 impl Kind {
-    /// The given fields, each as its type says.
-    pub(super) fn read(&self, given: Map<String, Value>) -> Result<Map<String, Value>, Problem> {
+    /// The given fields, each as its type and its kind say.
+    pub(super) fn read(&self, given: Map<String, Value>) -> Result<Fields, Problem> {
         let read = |(name, value): (String, Value)| {
             let known =
                 self.fields.iter().find(|field| field.name == name).ok_or_else(|| self.unknown(&name))?;
             let value = known.takes.read(value).map_err(|rule| Problem::invalid(&name, rule))?;
             Ok((name, value))
         };
-        given.into_iter().map(read).collect()
+        let fields = Fields(given.into_iter().map(read).collect::<Result<_, Problem>>()?);
+        (self.check)(&fields)?;
+        Ok(fields)
     }
 
     fn unknown(&self, field: &str) -> Problem {

@@ -128,7 +128,11 @@ impl Service {
 }
 
 impl LiveReport {
-    pub(crate) fn checked(self) -> Result<Self, Invalid> {
+    /// The report with each tag once.
+    ///
+    /// # Errors
+    /// `Invalid` for a wrong title, address, number of viewers or tag.
+    pub fn checked(self) -> Result<Self, Invalid> {
         if let Some(title) = &self.title {
             check_title("liveTitle", title)?;
         }

@@ -116,7 +116,7 @@ pub(crate) async fn subscribe_paid(
     key: Option<&IdempotencyKey>,
 ) -> Result<(), Error> {
     let now = work.now();
-    check_paid_subscription(&paid)?;
+    check_paid_subscription(paid.tier_no, &paid.tier_name, paid.month)?;
     if idempotency::claim(work, key, &()).await?.is_some() {
         return Ok(());
     }
@@ -187,7 +187,9 @@ pub(crate) async fn unknown_channel(
     })
 }
 
-fn check_paid_subscription(paid: &PaidSubscription) -> Result<(), Invalid> {
+/// # Errors
+/// `Invalid` for a wrong tier, tier name or month.
+pub fn check_paid_subscription(tier_no: i64, tier_name: &str, month: i64) -> Result<(), Invalid> {
     let within = |field, value, min, max| {
         if (min..=max).contains(&value) {
             Ok(())
@@ -195,9 +197,9 @@ fn check_paid_subscription(paid: &PaidSubscription) -> Result<(), Invalid> {
             Err(Invalid::new(field, Rule::Integer { min, max }))
         }
     };
-    within("tierNo", paid.tier_no, TIERS.0, TIERS.1)?;
-    within("month", paid.month, 0, MONTHS_MAX)?;
-    invalid::text("tierName", &paid.tier_name, 1, NAME_CHARS_MAX)
+    within("tierNo", tier_no, TIERS.0, TIERS.1)?;
+    within("month", month, 0, MONTHS_MAX)?;
+    invalid::text("tierName", tier_name, 1, NAME_CHARS_MAX)
 }
 
 pub(crate) fn json(emojis: &Emojis) -> String {

@@ -65,7 +65,7 @@ pub struct SentAttempt {
 /// Stands around every attempt.
 pub trait AttemptFaultPoint: std::fmt::Debug + Send + Sync {
     /// The fault of an attempt that begins, with the id of its rule.
-    fn fault(&self, client_id: &ClientId, key: &AttemptKey) -> Option<(String, AttemptFault)>;
+    fn fault(&self, attempt: &Attempt) -> Option<(String, AttemptFault)>;
 
     /// An attempt was made, and its result was recorded.
     fn attempted(&self, attempt: SentAttempt);

@@ -43,6 +43,11 @@ impl Service {
         }
     }
 
+    /// Whether a listener of this webhook is there.
+    pub fn has_listener(&self, webhook_id: &WebhookId) -> bool {
+        self.0.listener_attempts.present(self.clock().monotonic()).contains(webhook_id)
+    }
+
     async fn has_due(&self, webhook_id: &WebhookId) -> Result<bool, Error> {
         let (id, now) = (webhook_id.clone(), self.now());
         self.read(async move |tx: &mut Tx| {
@@ -85,7 +90,7 @@ impl Service {
         attempt: Attempt,
     ) -> Result<Option<Attempt>, Error> {
         let now = self.clock().monotonic();
-        let fault = point.fault(&attempt.client_id, &attempt.key);
+        let fault = point.fault(&attempt);
         let attempt = match fault {
             Some((_, fault)) => tampered(attempt, fault),
             None => attempt,

@@ -115,23 +115,23 @@ impl NewEffect {
                 Ok(Effect::Message(MessageEffect::Cut(moment)))
             }
             ["status" | "delay" | "cut" | "truncate"] => self.of_requests().map(Effect::Request),
-            [name] => self.of_messages(name).map(Effect::Message),
+            [_] => self.of_messages().map(Effect::Message),
             _ => Err(Problem::invalid("do", format!("must have exactly one of {}", NAMES.join(", ")))),
         }
     }
 
-    /// The names of the given effects.
+    /// The names of the given effects. A flag that is `false` is the same as none.
     fn given(&self) -> Vec<&'static str> {
         let given = [
             self.status.is_some(),
             self.delay.is_some(),
             self.cut.is_some(),
-            self.truncate.is_some(),
-            self.drop.is_some(),
-            self.duplicate.is_some(),
-            self.reorder.is_some(),
+            matches!(self.truncate, Some(Length::Bytes(_) | Length::Half(true))),
+            self.drop == Some(true),
+            self.duplicate == Some(true),
+            self.reorder == Some(true),
             self.late.is_some(),
-            self.silence.is_some(),
+            self.silence == Some(true),
             self.close.is_some(),
             self.tamper.is_some(),
         ];
@@ -167,10 +167,7 @@ impl NewEffect {
         match self.truncate {
             Some(Length::Bytes(bytes)) => return Ok(RequestEffect::Truncate(Some(bytes))),
             Some(Length::Half(true)) => return Ok(RequestEffect::Truncate(None)),
-            Some(Length::Half(false)) => {
-                return Err(Problem::invalid("do.truncate", "must be a number of bytes or true"));
-            }
-            None => {}
+            Some(Length::Half(false)) | None => {}
         }
         self.answer().map(RequestEffect::Answer)
     }
@@ -238,14 +235,11 @@ impl NewEffect {
             Some(Moment::After) => return Ok(AttemptFault::AnswerLost),
             None => {}
         }
-        match self.duplicate {
-            Some(true) => Ok(AttemptFault::Duplicate),
-            Some(false) => Err(Problem::invalid("do.duplicate", "must be true")),
-            None => Err(Problem::invalid("do", "must be tamper, cut, duplicate or late for a webhook")),
-        }
+        let wrong = || Problem::invalid("do", "must be tamper, cut, duplicate or late for a webhook");
+        (self.duplicate == Some(true)).then_some(AttemptFault::Duplicate).ok_or_else(wrong)
     }
 
-    fn of_messages(self, name: &str) -> Result<MessageEffect, Problem> {
+    fn of_messages(self) -> Result<MessageEffect, Problem> {
         if let Some(late) = self.late {
             return Ok(MessageEffect::Late(span("do.late", &late)?));
         }
@@ -259,7 +253,9 @@ impl NewEffect {
             (self.silence, MessageEffect::Silence),
         ];
         let found = flags.into_iter().find(|(flag, _)| *flag == Some(true));
-        found.map(|(_, effect)| effect).ok_or_else(|| Problem::invalid(&format!("do.{name}"), "must be true"))
+        found.map(|(_, effect)| effect).ok_or_else(|| {
+            Problem::invalid("do", "must be drop, duplicate, reorder, late, silence or close for a message")
+        })
     }
 }
 

@@ -55,6 +55,9 @@ struct NewMatching {
     channel_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     webhook: Option<String>,
+    /// A trigger sets it.
+    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
+    claim_id: Option<String>,
 }
 
 /// Checks a rule.
@@ -90,7 +93,7 @@ pub(super) fn checked(rule: NewRule) -> Result<Rule, Problem> {
 }
 
 fn matching_of(matching: NewMatching) -> Result<Matching, Problem> {
-    let NewMatching { client_id, user, method, path, event, channel_id, webhook } = matching;
+    let NewMatching { client_id, user, method, path, event, channel_id, webhook, claim_id } = matching;
     let texts = [
         ("clientId", &client_id),
         ("user", &user),
@@ -120,7 +123,7 @@ fn matching_of(matching: NewMatching) -> Result<Matching, Problem> {
         return Err(Problem::invalid("match.event", format!("must be one of {}", EVENT_NAMES.join(", "))));
     }
     let method = method.map(|method| method.to_ascii_uppercase());
-    Ok(Matching { client_id, user, method, path, event, channel_id, webhook })
+    Ok(Matching { client_id, user, method, path, event, channel_id, webhook, claim_id })
 }
 
 /// Checks that what a rule means can suffer what it does.
@@ -184,7 +187,7 @@ fn network(name: &str) -> Result<&'static NetworkProfile, Problem> {
 /// A rule as the sandbox API shows it.
 pub(super) fn shown(KeptRule { id, rule, state, .. }: &KeptRule) -> Value {
     let Rule { matching, nth, probability, times, seed, effect } = rule;
-    let Matching { client_id, user, method, path, event, channel_id, webhook } = matching.clone();
+    let Matching { client_id, user, method, path, event, channel_id, webhook, claim_id } = matching.clone();
     if let Some(profile) = effect.network() {
         let matching = NewMatching { client_id, user, ..NewMatching::default() };
         let name = profile.name;
@@ -193,7 +196,7 @@ pub(super) fn shown(KeptRule { id, rule, state, .. }: &KeptRule) -> Value {
     json!({
         "id": id,
         "hits": state.hits,
-        "match": NewMatching { client_id, user, method, path, event, channel_id, webhook },
+        "match": NewMatching { client_id, user, method, path, event, channel_id, webhook, claim_id },
         "nth": nth,
         "probability": probability,
         "times": times,

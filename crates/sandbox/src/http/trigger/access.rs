@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use domain::application::RedirectUri;
 use domain::limits::USER_QUOTA;
-use domain::{Scope, SessionKey};
+use domain::{Refusal, Scope, SessionKey};
 use gateway::CloseReason;
 use serde_json::json;
 use service::SessionFilter;
 use service::applications::{ApplicationRecord, NewLogo};
 use service::quotas::Counted;
 
+use super::fields::Fields;
 use super::input::{Input, Outcome, outcome};
 use crate::http::answer::Problem;
 use crate::http::close_reason::close_reason;
@@ -29,17 +30,27 @@ const SESSIONS_MAX: i64 = 100;
 pub(super) async fn revoke_consent(input: Input) -> Result<Outcome, Problem> {
     let application = input.application("client").await?;
     let user = input.streamer("user").await?;
-    input.service.withdraw_consent(&application.client_id, &user).await?;
+    let client_id = &application.client_id;
+    if input.service.consented_scopes(client_id, &user).await?.is_none() {
+        return Err(Problem::unmet("user", format!("{user} has given no consent to {client_id}")));
+    }
+    input.service.withdraw_consent(client_id, &user).await?;
     Ok(outcome(json!({ "clientId": application.client_id, "channelId": user })))
+}
+
+/// The scope that is removed, if one is named.
+pub(super) fn read_remove_scope(fields: &Fields) -> Result<Option<Scope>, Problem> {
+    let Some(text) = fields.text("scope") else { return Ok(None) };
+    let keys = || Scope::ALL.map(Scope::key).join(", ");
+    let unknown = || Problem::invalid("scope", format!("must be one of {}, or the name of one", keys()));
+    Scope::from_name_or_key(&text).map(Some).ok_or_else(unknown)
 }
 
 /// An application loses a scope, and so do its consents and tokens.
 pub(super) async fn remove_scope(input: Input) -> Result<Outcome, Problem> {
+    let wanted = read_remove_scope(&input)?;
     let application = input.application("client").await?;
-    let wanted = match input.text("scope") {
-        Some(text) => Scope::from_name_or_key(&text),
-        None => application.scopes.iter().next(),
-    };
+    let wanted = wanted.or_else(|| application.scopes.iter().next());
     let wanted = wanted.filter(|scope| application.scopes.contains(*scope)).ok_or_else(|| {
         let names = application.scopes.iter().map(|scope| format!("{} ({})", scope.key(), scope.name()));
         let names = names.collect::<Vec<_>>().join(", ");
@@ -77,10 +88,15 @@ enum Ending {
     Silence,
 }
 
+/// The close reason.
+pub(super) fn read_close_session(fields: &Fields) -> Result<CloseReason, Problem> {
+    let reason = fields.text("reason").map(|reason| close_reason("reason", &reason)).transpose()?;
+    Ok(reason.unwrap_or(CloseReason::Evicted))
+}
+
 /// Sessions end with a close reason. By default the operator ends them, as in production.
 pub(super) async fn close_session(input: Input) -> Result<Outcome, Problem> {
-    let reason = input.text("reason").map(|reason| close_reason("reason", &reason)).transpose()?;
-    let reason = reason.unwrap_or(CloseReason::Evicted);
+    let reason = read_close_session(&input)?;
     let closed = end_sessions(&input, Ending::Close(reason)).await?;
     Ok(outcome(json!({ "sessionKeys": closed, "reason": reason.as_str() })))
 }
@@ -107,10 +123,11 @@ async fn end_sessions(input: &Input, ending: Ending) -> Result<Vec<SessionKey>, 
         }
         if !waiting.goes_on().await {
             let named = ["session", "user", "client"].into_iter().find(|field| input.text(field).is_some());
+            let what = if named == Some("session") { "is no" } else { "has no" };
             let connected = input.connected_sessions().await?;
             return Err(Problem::unmet(
                 named.unwrap_or("user"),
-                format!("has no connected session. {connected}"),
+                format!("{what} connected session. {connected}"),
             ));
         }
     }
@@ -134,7 +151,11 @@ async fn end_session(input: &Input, key: &SessionKey, ending: Ending) -> Result<
 async fn sessions(input: &Input) -> Result<Vec<SessionKey>, Problem> {
     if let Some(key) = input.text("session") {
         let key = SessionKey::stored(key);
-        let is_connected = input.service.session_details(&key).await?.disconnected_at.is_none();
+        let is_connected = match input.service.session_details(&key).await {
+            Ok(details) => details.disconnected_at.is_none(),
+            Err(error) if matches!(error.refusal(), Refusal::NotFound(_)) => false,
+            Err(error) => return Err(error.into()),
+        };
         return Ok(is_connected.then_some(key).into_iter().collect());
     }
     let (client_id, channel_id) = input.application_and_user().await?;
@@ -143,12 +164,14 @@ async fn sessions(input: &Input) -> Result<Vec<SessionKey>, Problem> {
     Ok(page.sessions.into_iter().map(|session| session.session_key).collect())
 }
 
+/// How long the service is away.
+pub(super) fn read_restart(fields: &Fields) -> Result<Duration, Problem> {
+    Ok(fields.span_within("for", AWAY_MAX, "must be at most 10m")?.unwrap_or(AWAY))
+}
+
 /// The service restarts, as clients see it: every session ends, and no call is answered for a while.
 pub(super) async fn restart(input: Input) -> Result<Outcome, Problem> {
-    let away = input.span("for").unwrap_or(AWAY);
-    if away > AWAY_MAX {
-        return Err(Problem::invalid("for", format!("must be at most {}s", AWAY_MAX.as_secs())));
-    }
+    let away = read_restart(&input)?;
     input.sandbox.faults().go_away(input.sandbox.monotonic() + away);
     let mut closed = 0;
     loop {
@@ -169,17 +192,19 @@ pub(super) async fn restart(input: Input) -> Result<Outcome, Problem> {
     Ok(outcome(json!({ "closedSessions": closed, "awayMs": away_ms })))
 }
 
+/// How long a quota is used up.
+pub(super) fn read_exhaust_quota(fields: &Fields) -> Result<Duration, Problem> {
+    Ok(fields.span_within("for", EXHAUSTED_MAX, "must be at most 24h")?.unwrap_or_default())
+}
+
 /// The quota of a user's calls through an application is used up for a while. The next call is refused.
 pub(super) async fn exhaust_quota(input: Input) -> Result<Outcome, Problem> {
+    let span = read_exhaust_quota(&input)?;
     let application = input.application("client").await?;
     let Some(quota) = application.quota.of(USER_QUOTA) else {
         return Err(Problem::invalid("client", format!("{} has no quotas", application.client_id)));
     };
     let user = input.streamer("user").await?;
-    let span = input.span("for").unwrap_or_default();
-    if span > EXHAUSTED_MAX {
-        return Err(Problem::invalid("for", "must be at most 24h"));
-    }
     let (quotas, clock) = (input.service.quotas(), input.service.clock());
     let (now, elapsed) = (clock.now(), clock.elapsed());
     let caller = (application.client_id.as_str(), user.as_str());

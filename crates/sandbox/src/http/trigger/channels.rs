@@ -2,14 +2,16 @@
 
 use domain::chat::chat_channel_id;
 use domain::chat_settings::{ChatSettingsChange, Condition, Group};
+use domain::limits::WATCHING_MINUTES_MAX;
 use domain::live::CategoryChoice;
-use domain::{CampaignId, ChannelId, ClaimId, Invalid, RewardId};
+use domain::{CampaignId, ClaimId, RewardId};
 use serde_json::{Value, json};
 use service::drops::RewardRequest;
 use service::lives::LiveReport;
 use service::restrictions::ChatTarget;
 use service::watching::{Viewers, WatchingReport};
 
+use super::fields::{Fields, wrong};
 use super::input::{Input, Outcome, outcome, spelled};
 use crate::http::answer::Problem;
 
@@ -51,25 +53,26 @@ pub(super) async fn restrict(input: Input) -> Result<Outcome, Problem> {
     Ok(outcome(happened))
 }
 
+/// A change of the settings of a chat.
+pub(super) fn read_chat_settings(fields: &Fields) -> Result<ChatSettingsChange, Problem> {
+    let change = ChatSettingsChange {
+        condition: fields.parsed("condition", Condition::parse)?,
+        group: fields.parsed("group", Group::parse)?,
+        min_follower_minute: fields.integer("followerMinutes"),
+        allow_subscriber_in_follower_mode: fields.given_flag("subscribersExempt"),
+        slow_mode_sec: fields.integer("slowMode"),
+        emoji_mode: fields.given_flag("emojiMode"),
+    };
+    let names = [("minFollowerMinute", "followerMinutes"), ("chatSlowModeSec", "slowMode")];
+    change.check().map_err(|invalid| wrong(&invalid, &names))?;
+    Ok(change)
+}
+
 /// A channel changes the settings of its chat.
 pub(super) async fn chat_settings(input: Input) -> Result<Outcome, Problem> {
+    let change = read_chat_settings(&input)?;
     let channel = input.streamer("channel").await?;
-    let names = [
-        ("chatAvailableCondition", "condition"),
-        ("chatAvailableGroup", "group"),
-        ("minFollowerMinute", "followerMinutes"),
-        ("chatSlowModeSec", "slowMode"),
-    ];
-    let wrong = |error: Invalid| spelled(error.into(), &names);
-    let change = ChatSettingsChange {
-        condition: input.text("condition").map(|name| Condition::parse(&name)).transpose().map_err(wrong)?,
-        group: input.text("group").map(|name| Group::parse(&name)).transpose().map_err(wrong)?,
-        min_follower_minute: input.integer("followerMinutes"),
-        allow_subscriber_in_follower_mode: input.given_flag("subscribersExempt"),
-        slow_mode_sec: input.integer("slowMode"),
-        emoji_mode: input.given_flag("emojiMode"),
-    };
-    input.service.change_chat_settings(&channel, change).await.map_err(|error| spelled(error, &names))?;
+    input.service.change_chat_settings(&channel, change).await?;
     let settings = input.service.chat_settings(&channel).await?;
     Ok(outcome(json!({
         "channelId": channel,
@@ -82,28 +85,34 @@ pub(super) async fn chat_settings(input: Input) -> Result<Outcome, Problem> {
     })))
 }
 
+/// The names of the fields of a live.
+const LIVE_NAMES: [(&str, &str); 4] = [
+    ("liveTitle", "title"),
+    ("liveThumbnailImageUrl", "thumbnail"),
+    ("concurrentUserCount", "viewers"),
+    ("categoryId", "category"),
+];
+
+/// The live of a channel.
+pub(super) fn read_live(fields: &Fields) -> Result<LiveReport, Problem> {
+    let category = fields.parsed("category", |id| CategoryChoice::parse(Some(id)))?;
+    let report = LiveReport {
+        title: fields.text("title"),
+        thumbnail_image_url: fields.text("thumbnail"),
+        concurrent_user_count: fields.integer("viewers").unwrap_or_default(),
+        adult: fields.flag("adult"),
+        category: category.unwrap_or(CategoryChoice::Unsaid),
+        tags: fields.list("tags"),
+    };
+    report.checked().map_err(|invalid| wrong(&invalid, &LIVE_NAMES))
+}
+
 /// A channel goes on air, or changes its live.
 pub(super) async fn live(input: Input) -> Result<Outcome, Problem> {
+    let report = read_live(&input)?;
     let channel = input.streamer("channel").await?;
-    let names = [
-        ("liveTitle", "title"),
-        ("liveThumbnailImageUrl", "thumbnail"),
-        ("concurrentUserCount", "viewers"),
-        ("categoryId", "category"),
-    ];
-    let category = input.text("category");
-    let category =
-        CategoryChoice::parse(category.as_deref()).map_err(|error| spelled(error.into(), &names))?;
-    let report = LiveReport {
-        title: input.text("title"),
-        thumbnail_image_url: input.text("thumbnail"),
-        concurrent_user_count: input.integer("viewers").unwrap_or_default(),
-        adult: input.flag("adult"),
-        category,
-        tags: input.list("tags"),
-    };
     let viewers = report.concurrent_user_count;
-    input.service.put_live(&channel, report).await.map_err(|error| spelled(error, &names))?;
+    input.service.put_live(&channel, report).await.map_err(|error| spelled(error, &LIVE_NAMES))?;
     Ok(outcome(json!({ "channelId": channel, "concurrentUserCount": viewers, "delivered": 0 })))
 }
 
@@ -114,11 +123,19 @@ pub(super) async fn live_end(input: Input) -> Result<Outcome, Problem> {
     Ok(outcome(json!({ "channelId": channel, "delivered": 0 })))
 }
 
+/// The watched minutes.
+pub(super) fn read_watch(fields: &Fields) -> Result<i64, Problem> {
+    let minutes = fields.integer("minutes").unwrap_or(1);
+    let rule = format!("must be a whole number from 1 to {WATCHING_MINUTES_MAX}");
+    let fits = (1..=WATCHING_MINUTES_MAX).contains(&minutes);
+    if fits { Ok(minutes) } else { Err(Problem::invalid("minutes", rule)) }
+}
+
 /// A viewer watches a live.
 pub(super) async fn watch(input: Input) -> Result<Outcome, Problem> {
+    let minutes = read_watch(&input)?;
     let channel = input.streamer("channel").await?;
     let viewer = input.viewer("viewer", &channel).await?;
-    let minutes = input.integer("minutes").unwrap_or(1);
     let viewers = Viewers::One(viewer.clone());
     let report = WatchingReport { channel_id: channel.clone(), viewers, minutes };
     let watching = input.service.report_watching(report, None).await?;
@@ -135,13 +152,42 @@ pub(super) async fn watch(input: Input) -> Result<Outcome, Problem> {
     })))
 }
 
+/// The ids of a claim, each if it is given.
+pub(super) fn read_claim(
+    fields: &Fields,
+) -> Result<(Option<CampaignId>, Option<RewardId>, Option<ClaimId>), Problem> {
+    let campaign = fields.parsed("campaign", |id| CampaignId::parse("campaign", id))?;
+    let reward = fields.parsed("reward", |id| RewardId::parse("reward", id))?;
+    if reward.is_some() && campaign.is_none() {
+        return Err(Problem::invalid("campaign", "must be given with a reward"));
+    }
+    Ok((campaign, reward, fields.parsed("claim", |id| ClaimId::parse("claim", id))?))
+}
+
+/// What a viewer claims: without the fields the first reward that the viewer can claim.
+pub(super) async fn wanted(input: &Input) -> Result<RewardRequest, Problem> {
+    let (campaign, reward, claim_id) = read_claim(input)?;
+    let channel_id = input.viewer("viewer", &input.streamer("channel").await?).await?;
+    let (campaign_id, reward_id) = match (campaign, reward) {
+        (Some(campaign), Some(reward)) => (campaign, reward),
+        (Some(campaign), None) => {
+            let progress = input.service.drops_progress(campaign.clone(), channel_id.clone()).await?;
+            let (minutes, mut rewards) = (progress.minutes, progress.rewards.into_iter());
+            let claimable =
+                rewards.find(|reward| reward.claim_id.is_none() && reward.reward.watch_minutes <= minutes);
+            let claimable = claimable.ok_or_else(|| Problem::unmet("reward", NOTHING_CLAIMABLE))?;
+            (campaign, claimable.reward.reward_id)
+        }
+        (None, _) => {
+            let claimable = input.service.first_claimable(&channel_id).await?;
+            claimable.ok_or_else(|| Problem::unmet("campaign", NOTHING_CLAIMABLE))?
+        }
+    };
+    Ok(RewardRequest { campaign_id, reward_id, channel_id, claim_id })
+}
+
 /// A viewer claims a reward.
-pub(super) async fn claim(input: &Input) -> Result<Outcome, Problem> {
-    let viewer = input.viewer("viewer", &input.streamer("channel").await?).await?;
-    let (campaign_id, reward_id) = reward(input, &viewer).await?;
-    let claim_id = input.text("claim").map(|id| ClaimId::parse("claim", &id)).transpose();
-    let claim_id = claim_id.map_err(|error| spelled(error.into(), &[]))?;
-    let request = RewardRequest { campaign_id, reward_id, channel_id: viewer, claim_id };
+pub(super) async fn claim(input: &Input, request: RewardRequest) -> Result<Outcome, Problem> {
     let names =
         [("campaignId", "campaign"), ("rewardId", "reward"), ("channelId", "viewer"), ("claimId", "claim")];
     let claimed = input.service.claim_reward(request, None).await;
@@ -154,27 +200,4 @@ pub(super) async fn claim(input: &Input) -> Result<Outcome, Problem> {
         "channelId": claim.channel_id,
         "delivered": 0,
     })))
-}
-
-/// The campaign and the reward that a viewer claims; without the fields the first that the viewer can claim.
-async fn reward(input: &Input, viewer: &ChannelId) -> Result<(CampaignId, RewardId), Problem> {
-    let invalid = |error: domain::Invalid| spelled(error.into(), &[]);
-    let campaign = input.text("campaign").map(|id| CampaignId::parse("campaign", &id)).transpose();
-    let reward = input.text("reward").map(|id| RewardId::parse("reward", &id)).transpose();
-    match (campaign.map_err(invalid)?, reward.map_err(invalid)?) {
-        (Some(campaign), Some(reward)) => Ok((campaign, reward)),
-        (None, Some(_)) => Err(Problem::invalid("campaign", "must be given with a reward")),
-        (Some(campaign), None) => {
-            let progress = input.service.drops_progress(campaign.clone(), viewer.clone()).await?;
-            let (minutes, mut rewards) = (progress.minutes, progress.rewards.into_iter());
-            let claimable =
-                rewards.find(|reward| reward.claim_id.is_none() && reward.reward.watch_minutes <= minutes);
-            let claimable = claimable.ok_or_else(|| Problem::unmet("reward", NOTHING_CLAIMABLE))?;
-            Ok((campaign, claimable.reward.reward_id))
-        }
-        (None, None) => {
-            let claimable = input.service.first_claimable(viewer).await?;
-            claimable.ok_or_else(|| Problem::unmet("campaign", NOTHING_CLAIMABLE))
-        }
-    }
 }

@@ -4,6 +4,7 @@ use domain::secret::SecretHash;
 use serde_json::{Value, json};
 use service::expire::{ExpireFilter, Expiring};
 
+use super::fields::Fields;
 use super::input::{Input, Outcome, outcome};
 use crate::http::answer::Problem;
 
@@ -20,12 +21,17 @@ const KINDS: [(&str, Expiring); 4] = [
 /// The kind that ends if none is named.
 const DEFAULT_KIND: &str = "access-token";
 
+/// The kind that ends, with its name.
+pub(super) fn read_expire(fields: &Fields) -> Result<(&'static str, Expiring), Problem> {
+    let what = fields.text("what").unwrap_or_else(|| DEFAULT_KIND.to_owned());
+    let names = KINDS.map(|(name, _)| name).join(", ");
+    let kind = KINDS.into_iter().find(|(name, _)| *name == what);
+    kind.ok_or_else(|| Problem::invalid("what", format!("must be one of {names}")))
+}
+
 /// Credentials of a kind end: one, or those of a user, an application or both.
 pub(super) async fn expire(input: Input) -> Result<Outcome, Problem> {
-    let what = input.text("what").unwrap_or_else(|| DEFAULT_KIND.to_owned());
-    let kind = KINDS.iter().find(|(name, _)| *name == what).map(|(_, kind)| *kind);
-    let names = KINDS.map(|(name, _)| name).join(", ");
-    let kind = kind.ok_or_else(|| Problem::invalid("what", format!("must be one of {names}")))?;
+    let (what, kind) = read_expire(&input)?;
     let filter = filter(&input, kind).await?;
     let given = if filter.hash.is_some() { "token" } else { "what" };
     let expired = input.service.expire(kind, filter).await?;

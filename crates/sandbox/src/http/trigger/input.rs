@@ -1,20 +1,21 @@
 //! The fields of a trigger, with their defaults.
 
+use std::ops::Deref;
 use std::time::Duration;
 
 use domain::application::Application;
-use domain::chat::Emojis;
 use domain::event::EventType;
-use domain::{ChannelId, ClientId, Language, Refusal};
+use domain::{ChannelId, ClientId, Refusal, Rule};
 use gateway::Gateway;
+use http::StatusCode;
 use serde_json::{Map, Value};
 use service::{Clock, Service, SessionFilter};
 use tokio::sync::watch;
 
+use super::fields::{Fields, wrong};
 use crate::http::answer::Problem;
 use crate::http::names;
 use crate::sandbox::Sandbox;
-use crate::time_text;
 
 /// Number of sessions that one query reads.
 const PAGE_ROWS: i64 = 100;
@@ -35,56 +36,18 @@ pub(super) struct Input {
     /// The sockets that the trigger acts on.
     pub gateway: Gateway,
     /// The given fields.
-    pub fields: Map<String, Value>,
+    pub fields: Fields,
+}
+
+impl Deref for Input {
+    type Target = Fields;
+
+    fn deref(&self) -> &Fields {
+        &self.fields
+    }
 }
 
 impl Input {
-    /// A text.
-    pub(super) fn text(&self, field: &str) -> Option<String> {
-        self.fields.get(field).and_then(Value::as_str).map(str::to_owned)
-    }
-
-    /// A whole number.
-    pub(super) fn integer(&self, field: &str) -> Option<i64> {
-        self.fields.get(field).and_then(Value::as_i64)
-    }
-
-    /// `true` or `false`; `false` if it is left out.
-    pub(super) fn flag(&self, field: &str) -> bool {
-        self.given_flag(field).unwrap_or_default()
-    }
-
-    /// `true` or `false`.
-    pub(super) fn given_flag(&self, field: &str) -> Option<bool> {
-        self.fields.get(field).and_then(Value::as_bool)
-    }
-
-    /// A duration.
-    pub(super) fn span(&self, field: &str) -> Option<Duration> {
-        time_text::parse_span(self.fields.get(field)?.as_str()?)
-    }
-
-    /// An object.
-    pub(super) fn object(&self, field: &str) -> Option<Map<String, Value>> {
-        self.fields.get(field).and_then(Value::as_object).cloned()
-    }
-
-    /// Emoji identifiers, each with the address of its picture; none if the field is left out.
-    pub(super) fn emojis(&self, field: &str) -> Result<Emojis, Problem> {
-        let emojis = self.object(field).unwrap_or_default().into_iter();
-        let emoji = |(id, url)| match url {
-            Value::String(url) => Ok((id, url)),
-            _ => Err(Problem::invalid(&format!("{field}.{id}"), "must be a text")),
-        };
-        emojis.map(emoji).collect()
-    }
-
-    /// A list of texts.
-    pub(super) fn list(&self, field: &str) -> Option<Vec<String>> {
-        let list = self.fields.get(field)?.as_array()?;
-        Some(list.iter().filter_map(Value::as_str).map(str::to_owned).collect())
-    }
-
     /// A channel; without the field that of the first person.
     pub(super) async fn streamer(&self, field: &str) -> Result<ChannelId, Problem> {
         match self.text(field) {
@@ -224,14 +187,17 @@ impl Waiting {
     }
 }
 
-/// The refusal of an operation. A field is named as the trigger spells it: each pair of `names` is the
-/// operation's name and the trigger's.
+/// The refusal of an operation, with the names of [`wrong`].
 pub(super) fn spelled(error: service::Error, names: &[(&str, &str)]) -> Problem {
-    let Refusal::Invalid(invalid) = error.refusal() else { return error.into() };
-    let spelled = names.iter().find(|(name, _)| *name == invalid.field).map(|(_, spelled)| *spelled);
-    let message = invalid.message(Language::English);
-    let rule = message.split_once(&format!("{}: ", invalid.field)).map(|(_, rule)| rule);
-    Problem::invalid(spelled.unwrap_or(invalid.field), rule.unwrap_or(&message))
+    match error.refusal() {
+        // The value is right, but for the state of the sandbox.
+        Refusal::Invalid(invalid) if invalid.rule == Rule::Claimed => {
+            let problem = wrong(&invalid, names);
+            Problem::new(StatusCode::CONFLICT, problem.message())
+        }
+        Refusal::Invalid(invalid) => wrong(&invalid, names),
+        _ => error.into(),
+    }
 }
 
 /// An outcome of named values.

@@ -11,6 +11,7 @@ use service::Service;
 use service::channel_events::{Donation, PaidSubscription};
 
 use super::events::TIER_NAMES;
+use super::fields::Fields;
 use super::input::{Input, Outcome, outcome};
 use crate::fault::DEFAULT_SEED;
 use crate::http::answer::Problem;
@@ -36,7 +37,7 @@ const KINDS: [(&str, u64); 3] = [("chat", 8), ("donation", 1), ("subscription", 
 
 /// What a storm consists of.
 #[derive(Debug, PartialEq)]
-struct Plan {
+pub(super) struct Plan {
     rate: u32,
     duration: Duration,
     /// In the order of [`KINDS`].
@@ -66,7 +67,7 @@ struct Tally {
 
 /// Many events for a while. Answers at the end.
 pub(super) async fn storm(input: Input) -> Result<Outcome, Problem> {
-    let plan = plan(&input)?;
+    let plan = read_storm(&input)?;
     let channel = input.streamer("channel").await?;
     let viewers = viewers(&input, &channel).await?;
     let _only = input
@@ -239,24 +240,25 @@ fn pick(drawn: f64, count: usize) -> usize {
     ((drawn * count as f64) as usize).min(count.saturating_sub(1))
 }
 
-fn plan(input: &Input) -> Result<Plan, Problem> {
-    let rate = input.integer("rate").unwrap_or(RATE);
+/// The plan of a storm.
+pub(super) fn read_storm(fields: &Fields) -> Result<Plan, Problem> {
+    let rate = fields.integer("rate").unwrap_or(RATE);
     let rate = u32::try_from(rate).ok().filter(|rate| (1..=RATE_MAX).contains(&i64::from(*rate)));
     let rule = format!("must be a number of events a second from 1 to {RATE_MAX}");
     let rate = rate.ok_or_else(|| Problem::invalid("rate", rule))?;
-    let duration = input.span("duration").unwrap_or(DURATION);
+    let duration = fields.span("duration").unwrap_or(DURATION);
     if duration.is_zero() || duration > DURATION_MAX {
         return Err(Problem::invalid("duration", "must be a duration like 10s, of at most 10m"));
     }
-    let seed = input.integer("seed").map(u64::try_from);
+    let seed = fields.integer("seed").map(u64::try_from);
     let seed = seed.transpose().map_err(|_| Problem::invalid("seed", "must be a whole number from 0 on"))?;
     let seed = seed.unwrap_or(DEFAULT_SEED);
-    Ok(Plan { rate, duration, weights: weights(input)?, seed })
+    Ok(Plan { rate, duration, weights: weights(fields)?, seed })
 }
 
 /// The weights of `mix`: an object, or its text, as in `{"chat":8,"donation":1}`.
-fn weights(input: &Input) -> Result<[u64; 3], Problem> {
-    let Some(mix) = input.object("mix") else { return Ok(KINDS.map(|(_, weight)| weight)) };
+fn weights(fields: &Fields) -> Result<[u64; 3], Problem> {
+    let Some(mix) = fields.object("mix") else { return Ok(KINDS.map(|(_, weight)| weight)) };
     let mut weights = [0; 3];
     for (name, weight) in &mix {
         let field = format!("mix.{name}");

@@ -1,6 +1,7 @@
 //! The sandbox: its API and its commands.
 
 mod catch;
+mod claims;
 mod clock;
 mod console;
 mod deliveries;

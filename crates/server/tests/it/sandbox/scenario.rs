@@ -105,7 +105,10 @@ async fn a_wrong_file_is_refused_before_anything_happens() {
         ("  - call: { request: \"GET /${where}\" }\n", "${where}"),
         ("  - expect: { kind: requests }\n", ":4:21: kind: "),
         ("  - expect: { kind: chat, within: 5 }\n", ": "),
-        ("  - wait: soon\n", "line 4: "),
+        ("  - wait: soon\n", ":4:11: wait: "),
+        ("  - wait: 5\n", ":4:11: wait: "),
+        ("  - clock: { advance: 1d, mode: real }\n", ":4:12: body: must have exactly one"),
+        ("  - clock: { advance: 1d }\n    clock: { advance: 1d }\n", ":5:5: "),
     ] {
         let ran = scenario(&sandbox, &[&file(folder.path(), &format!("{head}{step}"))]).await;
         assert_eq!(ran.status.code(), Some(2), "{}", ran.stderr);
@@ -127,6 +130,54 @@ async fn a_wrong_file_is_refused_before_anything_happens() {
     gone.env("STAGEDOOR_OPERATOR_KEY", "a key");
     let gone = run(gone).await;
     assert_eq!(gone.status.code(), Some(3), "{}", gone.stderr);
+}
+
+/// Each value is one that its call refuses, and the file is refused with all of them before its first step.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_wrong_value_of_a_file_is_named_before_anything_happens() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let sandbox = Sandbox::start(folder.path(), &[]).await;
+    let steps = [
+        ("trigger: { kind: donation, amount: abc }", "amount: "),
+        ("trigger: { kind: chat-settings, slowMode: 7 }", "slowMode: "),
+        ("trigger: { kind: close-session, reason: nonsense }", "reason: "),
+        ("trigger: { kind: expire, what: nothing }", "what: "),
+        ("trigger: { kind: storm, rate: 9999 }", "rate: "),
+        ("trigger: { kind: restart, for: 1h }", "for: "),
+        ("trigger: { kind: webhook, url: notaurl }", "url: "),
+        ("trigger: { kind: claim, tamper: everything }", "tamper: "),
+        ("trigger: { kind: claim, late: 1s, cut: after }", "cut: "),
+        ("trigger: { kind: remove-scope, scope: nope-read }", "scope: "),
+        ("trigger: { kind: watch, minutes: 0 }", "minutes: "),
+        ("trigger: { kind: subscription, tier: 3 }", "tier: "),
+        ("trigger: { kind: live, viewers: -1 }", "viewers: "),
+        ("trigger: { kind: exhaust-quota, for: 25h }", "for: "),
+        ("call: { request: FETCH /x }", "request: "),
+        ("clock: { advance: 1d, happens: [access-token.expird] }", "happens: "),
+        ("repeat: { times: 0, steps: [ say: a ] }", "times: "),
+        ("wait: 5", "wait: "),
+    ];
+    let lines: String = steps.iter().map(|(step, _)| format!("  - {step}\n")).collect();
+    let text = format!("scenario: mine\nsteps:\n  - clock: {{ mode: frozen }}\n{lines}");
+    let ran = scenario(&sandbox, &[&file(folder.path(), &text)]).await;
+    assert_eq!(ran.status.code(), Some(2), "{}", ran.stderr);
+    for (line, (step, field)) in (4..).zip(steps) {
+        let found = ran.stderr.lines().find(|said| said.contains(&format!(":{line}:")));
+        assert!(found.is_some_and(|said| said.contains(field)), "{step}: {}", ran.stderr);
+    }
+    assert_eq!(ran.stderr.lines().count(), steps.len(), "{}", ran.stderr);
+    assert_eq!(state(&sandbox).await.1, "real");
+}
+
+/// What a step before saves is known only when it has run.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_value_that_a_step_saves_is_not_checked_before() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let sandbox = Sandbox::start(folder.path(), &[]).await;
+    let text = "scenario: mine\nsteps:\n  - trigger: { kind: watch, save: { where: channelId } }\n  \
+                - trigger: { kind: webhook, url: \"http://127.0.0.1:9/${where}\" }\n";
+    let ran = scenario(&sandbox, &[&file(folder.path(), text)]).await;
+    assert!(ran.status.success(), "{}{}", ran.stdout, ran.stderr);
 }
 
 #[tokio::test(flavor = "multi_thread")]

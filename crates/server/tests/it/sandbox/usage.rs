@@ -9,13 +9,14 @@ use super::trigger::subscribed;
 use crate::cli::process::{CommandOutput, Sandbox, run, stagedoor_in};
 
 /// A sandbox that commands find.
-async fn sandbox(folder: &std::path::Path, arguments: &[&str]) -> Sandbox {
+pub async fn sandbox(folder: &std::path::Path, arguments: &[&str]) -> Sandbox {
     let mut dev = stagedoor_in(folder, &["dev", "--json", "--listen", "127.0.0.1:0"]);
     dev.args(arguments).stdout(Stdio::piped()).stderr(Stdio::null());
     Sandbox::of(dev, folder.join("log")).await
 }
 
-async fn command(folder: &std::path::Path, line: &str) -> CommandOutput {
+/// Runs a command.
+pub async fn command(folder: &std::path::Path, line: &str) -> CommandOutput {
     run(stagedoor_in(folder, &line.split(' ').collect::<Vec<_>>())).await
 }
 
