@@ -25,7 +25,7 @@ use super::answer::{Answer, Content, Problem};
 use super::body::JsonBody;
 use crate::log::{NewRecord, RecordKind};
 use crate::sandbox::{Parts, Sandbox};
-use fields::Fields;
+use fields::GivenFields;
 use input::{Input, Outcome};
 
 pub(super) use field::{Field, FieldType};
@@ -42,7 +42,7 @@ pub(super) struct Kind {
     pub fields: &'static [Field],
     /// Reads what the types of the fields do not say, as `run` does.
     #[serde(skip)]
-    check: fn(&Fields) -> Result<(), Problem>,
+    check: fn(&GivenFields) -> Result<(), Problem>,
     #[serde(skip)]
     run: fn(Input) -> Running,
 }
@@ -383,14 +383,14 @@ pub(super) fn kind(name: &str) -> Result<&'static Kind, Problem> {
 
 impl Kind {
     /// The given fields, each as its type and its kind say.
-    pub(super) fn read(&self, given: Map<String, Value>) -> Result<Fields, Problem> {
+    pub(super) fn read(&self, given: Map<String, Value>) -> Result<GivenFields, Problem> {
         let read = |(name, value): (String, Value)| {
             let known =
                 self.fields.iter().find(|field| field.name == name).ok_or_else(|| self.unknown(&name))?;
             let value = known.takes.read(value).map_err(|rule| Problem::invalid(&name, rule))?;
             Ok((name, value))
         };
-        let fields = Fields(given.into_iter().map(read).collect::<Result<_, Problem>>()?);
+        let fields = GivenFields(given.into_iter().map(read).collect::<Result<_, Problem>>()?);
         (self.check)(&fields)?;
         Ok(fields)
     }

@@ -12,7 +12,7 @@ use service::SessionFilter;
 use service::applications::{ApplicationRecord, NewLogo};
 use service::quotas::Counted;
 
-use super::fields::Fields;
+use super::fields::GivenFields;
 use super::input::{Input, Outcome, outcome};
 use crate::http::answer::Problem;
 use crate::http::close_reason::close_reason;
@@ -39,7 +39,7 @@ pub(super) async fn revoke_consent(input: Input) -> Result<Outcome, Problem> {
 }
 
 /// The scope that is removed, if one is named.
-pub(super) fn read_remove_scope(fields: &Fields) -> Result<Option<Scope>, Problem> {
+pub(super) fn read_remove_scope(fields: &GivenFields) -> Result<Option<Scope>, Problem> {
     let Some(text) = fields.text("scope") else { return Ok(None) };
     let keys = || Scope::ALL.map(Scope::key).join(", ");
     let unknown = || Problem::invalid("scope", format!("must be one of {}, or the name of one", keys()));
@@ -89,7 +89,7 @@ enum Ending {
 }
 
 /// The close reason.
-pub(super) fn read_close_session(fields: &Fields) -> Result<CloseReason, Problem> {
+pub(super) fn read_close_session(fields: &GivenFields) -> Result<CloseReason, Problem> {
     let reason = fields.text("reason").map(|reason| close_reason("reason", &reason)).transpose()?;
     Ok(reason.unwrap_or(CloseReason::Evicted))
 }
@@ -165,7 +165,7 @@ async fn sessions(input: &Input) -> Result<Vec<SessionKey>, Problem> {
 }
 
 /// How long the service is away.
-pub(super) fn read_restart(fields: &Fields) -> Result<Duration, Problem> {
+pub(super) fn read_restart(fields: &GivenFields) -> Result<Duration, Problem> {
     Ok(fields.span_within("for", AWAY_MAX, "must be at most 10m")?.unwrap_or(AWAY))
 }
 
@@ -193,7 +193,7 @@ pub(super) async fn restart(input: Input) -> Result<Outcome, Problem> {
 }
 
 /// How long a quota is used up.
-pub(super) fn read_exhaust_quota(fields: &Fields) -> Result<Duration, Problem> {
+pub(super) fn read_exhaust_quota(fields: &GivenFields) -> Result<Duration, Problem> {
     Ok(fields.span_within("for", EXHAUSTED_MAX, "must be at most 24h")?.unwrap_or_default())
 }
 

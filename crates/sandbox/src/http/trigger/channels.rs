@@ -11,7 +11,7 @@ use service::lives::LiveReport;
 use service::restrictions::ChatTarget;
 use service::watching::{Viewers, WatchingReport};
 
-use super::fields::{Fields, wrong};
+use super::fields::{GivenFields, wrong};
 use super::input::{Input, Outcome, outcome, spelled};
 use crate::http::answer::Problem;
 
@@ -54,7 +54,7 @@ pub(super) async fn restrict(input: Input) -> Result<Outcome, Problem> {
 }
 
 /// A change of the settings of a chat.
-pub(super) fn read_chat_settings(fields: &Fields) -> Result<ChatSettingsChange, Problem> {
+pub(super) fn read_chat_settings(fields: &GivenFields) -> Result<ChatSettingsChange, Problem> {
     let change = ChatSettingsChange {
         condition: fields.parsed("condition", Condition::parse)?,
         group: fields.parsed("group", Group::parse)?,
@@ -94,7 +94,7 @@ const LIVE_NAMES: [(&str, &str); 4] = [
 ];
 
 /// The live of a channel.
-pub(super) fn read_live(fields: &Fields) -> Result<LiveReport, Problem> {
+pub(super) fn read_live(fields: &GivenFields) -> Result<LiveReport, Problem> {
     let category = fields.parsed("category", |id| CategoryChoice::parse(Some(id)))?;
     let report = LiveReport {
         title: fields.text("title"),
@@ -124,7 +124,7 @@ pub(super) async fn live_end(input: Input) -> Result<Outcome, Problem> {
 }
 
 /// The watched minutes.
-pub(super) fn read_watch(fields: &Fields) -> Result<i64, Problem> {
+pub(super) fn read_watch(fields: &GivenFields) -> Result<i64, Problem> {
     let minutes = fields.integer("minutes").unwrap_or(1);
     let rule = format!("must be a whole number from 1 to {WATCHING_MINUTES_MAX}");
     let fits = (1..=WATCHING_MINUTES_MAX).contains(&minutes);
@@ -154,7 +154,7 @@ pub(super) async fn watch(input: Input) -> Result<Outcome, Problem> {
 
 /// The ids of a claim, each if it is given.
 pub(super) fn read_claim(
-    fields: &Fields,
+    fields: &GivenFields,
 ) -> Result<(Option<CampaignId>, Option<RewardId>, Option<ClaimId>), Problem> {
     let campaign = fields.parsed("campaign", |id| CampaignId::parse("campaign", id))?;
     let reward = fields.parsed("reward", |id| RewardId::parse("reward", id))?;

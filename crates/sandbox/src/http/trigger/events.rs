@@ -10,7 +10,7 @@ use serde_json::json;
 use service::channel_events::{Donation, PaidSubscription, check_paid_subscription};
 use service::chats::ChatMessage;
 
-use super::fields::{Fields, wrong};
+use super::fields::{GivenFields, wrong};
 use super::input::{Input, Outcome, outcome, spelled};
 use crate::http::answer::Problem;
 
@@ -20,7 +20,7 @@ const AMOUNT_WON: i64 = 1_000;
 pub(super) const TIER_NAMES: [&str; 2] = ["팬", "열혈팬"];
 
 /// The text of a chat message, with its emojis and badges.
-pub(super) fn read_chat(fields: &Fields) -> Result<(MessageText, Emojis, Option<Vec<Badge>>), Problem> {
+pub(super) fn read_chat(fields: &GivenFields) -> Result<(MessageText, Emojis, Option<Vec<Badge>>), Problem> {
     let text = fields.text("message").unwrap_or_else(|| MESSAGE.to_owned());
     let text = MessageText::parse(text).map_err(|invalid| wrong(&invalid, &[]))?;
     let badges = fields.list("badges").map(|urls| {
@@ -57,7 +57,7 @@ pub(super) async fn chat(input: Input) -> Result<Outcome, Problem> {
 const DONATION_NAMES: [(&str, &str); 2] = [("payAmount", "amount"), ("donationText", "message")];
 
 /// A donation, without its donor.
-pub(super) fn read_donation(fields: &Fields) -> Result<Donation, Problem> {
+pub(super) fn read_donation(fields: &GivenFields) -> Result<Donation, Problem> {
     if fields.flag("anonymous") && fields.text("from").is_some() {
         return Err(Problem::invalid("anonymous", "does not go with from"));
     }
@@ -93,7 +93,9 @@ pub(super) async fn donation(input: Input) -> Result<Outcome, Problem> {
 }
 
 /// A subscription: its tier, the name of the tier, the month and the first day.
-pub(super) fn read_subscription(fields: &Fields) -> Result<(i64, String, i64, Option<Timestamp>), Problem> {
+pub(super) fn read_subscription(
+    fields: &GivenFields,
+) -> Result<(i64, String, i64, Option<Timestamp>), Problem> {
     let tier_no = fields.integer("tier").unwrap_or(1);
     let month = fields.integer("month").unwrap_or(1);
     let usual_name = || TIER_NAMES[usize::from(tier_no > 1)].to_owned();

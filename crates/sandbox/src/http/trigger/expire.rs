@@ -4,7 +4,7 @@ use domain::secret::SecretHash;
 use serde_json::{Value, json};
 use service::expire::{ExpireFilter, Expiring};
 
-use super::fields::Fields;
+use super::fields::GivenFields;
 use super::input::{Input, Outcome, outcome};
 use crate::http::answer::Problem;
 
@@ -22,7 +22,7 @@ const KINDS: [(&str, Expiring); 4] = [
 const DEFAULT_KIND: &str = "access-token";
 
 /// The kind that ends, with its name.
-pub(super) fn read_expire(fields: &Fields) -> Result<(&'static str, Expiring), Problem> {
+pub(super) fn read_expire(fields: &GivenFields) -> Result<(&'static str, Expiring), Problem> {
     let what = fields.text("what").unwrap_or_else(|| DEFAULT_KIND.to_owned());
     let names = KINDS.map(|(name, _)| name).join(", ");
     let kind = KINDS.into_iter().find(|(name, _)| *name == what);

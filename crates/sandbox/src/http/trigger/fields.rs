@@ -10,9 +10,9 @@ use crate::http::answer::Problem;
 use crate::time_text;
 
 /// The fields of one call.
-pub(in crate::http) struct Fields(pub Map<String, Value>);
+pub(in crate::http) struct GivenFields(pub Map<String, Value>);
 
-impl Fields {
+impl GivenFields {
     /// A text.
     pub(super) fn text(&self, field: &str) -> Option<String> {
         self.0.get(field).and_then(Value::as_str).map(str::to_owned)

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use service::{Clock, Service, SessionFilter};
 use tokio::sync::watch;
 
-use super::fields::{Fields, wrong};
+use super::fields::{GivenFields, wrong};
 use crate::http::answer::Problem;
 use crate::http::names;
 use crate::sandbox::Sandbox;
@@ -36,13 +36,13 @@ pub(super) struct Input {
     /// The sockets that the trigger acts on.
     pub gateway: Gateway,
     /// The given fields.
-    pub fields: Fields,
+    pub fields: GivenFields,
 }
 
 impl Deref for Input {
-    type Target = Fields;
+    type Target = GivenFields;
 
-    fn deref(&self) -> &Fields {
+    fn deref(&self) -> &GivenFields {
         &self.fields
     }
 }

@@ -11,7 +11,7 @@ use service::Service;
 use service::channel_events::{Donation, PaidSubscription};
 
 use super::events::TIER_NAMES;
-use super::fields::Fields;
+use super::fields::GivenFields;
 use super::input::{Input, Outcome, outcome};
 use crate::fault::DEFAULT_SEED;
 use crate::http::answer::Problem;
@@ -241,7 +241,7 @@ fn pick(drawn: f64, count: usize) -> usize {
 }
 
 /// The plan of a storm.
-pub(super) fn read_storm(fields: &Fields) -> Result<Plan, Problem> {
+pub(super) fn read_storm(fields: &GivenFields) -> Result<Plan, Problem> {
     let rate = fields.integer("rate").unwrap_or(RATE);
     let rate = u32::try_from(rate).ok().filter(|rate| (1..=RATE_MAX).contains(&i64::from(*rate)));
     let rule = format!("must be a number of events a second from 1 to {RATE_MAX}");
@@ -257,7 +257,7 @@ pub(super) fn read_storm(fields: &Fields) -> Result<Plan, Problem> {
 }
 
 /// The weights of `mix`: an object, or its text, as in `{"chat":8,"donation":1}`.
-fn weights(fields: &Fields) -> Result<[u64; 3], Problem> {
+fn weights(fields: &GivenFields) -> Result<[u64; 3], Problem> {
     let Some(mix) = fields.object("mix") else { return Ok(KINDS.map(|(_, weight)| weight)) };
     let mut weights = [0; 3];
     for (name, weight) in &mix {

@@ -14,7 +14,7 @@ use service::drops::RewardRequest;
 use service::webhooks::Webhook;
 
 use super::channels;
-use super::fields::{Fields, wrong};
+use super::fields::{GivenFields, wrong};
 use super::input::{Input, Outcome, outcome, spelled};
 use crate::clock::MoveError;
 use crate::fault::{self, DEFAULT_SEED, Effect, Matching};
@@ -51,7 +51,7 @@ const ADDRESS_RULE: &str =
     "must be an address that begins with https://, or with http:// if the receiver is on this machine";
 
 /// The address of the receiver, if one is given.
-pub(super) fn read_webhook(fields: &Fields) -> Result<Option<String>, Problem> {
+pub(super) fn read_webhook(fields: &GivenFields) -> Result<Option<String>, Problem> {
     let Some(url) = fields.text("url") else { return Ok(None) };
     match WebhookUrl::parse(&url, REACH) {
         Ok(_) => Ok(Some(url)),
@@ -84,7 +84,7 @@ pub(super) async fn webhook(input: Input) -> Result<Outcome, Problem> {
 }
 
 /// What happens to the message of a claim, by the fields `tamper`, `duplicate`, `late` and `cut`.
-pub(super) fn read_message(fields: &Fields) -> Result<Option<Effect>, Problem> {
+pub(super) fn read_message(fields: &GivenFields) -> Result<Option<Effect>, Problem> {
     let is_given = |value: &&Value| !matches!(value, Value::Null | Value::Bool(false));
     let given: Vec<(&str, &Value)> = MESSAGE_FIELDS
         .into_iter()
