@@ -3,13 +3,13 @@
 use domain::audit::AuditAction;
 use web::pages::Lang;
 
-/// What an actor did, followed by the id of the thing.
+/// An act in words, which the id of the thing follows.
 pub(crate) const fn sentence(action: AuditAction, lang: Lang) -> &'static str {
     let (ko, en) = words(action);
     lang.pick(ko, en)
 }
 
-/// What the actor of an entry did. Its details tell what was made from what was changed.
+/// The act of an entry in words. Its details tell what was made from what was changed.
 pub(crate) fn entry_sentence(action: AuditAction, details: &str, lang: Lang) -> &'static str {
     let fields = fields(details);
     let is = |name: &str| fields.get(name).and_then(serde_json::Value::as_bool);

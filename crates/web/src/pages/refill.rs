@@ -43,7 +43,7 @@ pub(crate) fn refill(html: &str, typed: &Typed<'_>) -> String {
     out
 }
 
-/// What every sentence at a wrong field has.
+/// The beginning of every sentence at a wrong field.
 const WRONG: &str = "<p class=\"wrong\"";
 
 /// The page with each fold open that holds a wrong field.

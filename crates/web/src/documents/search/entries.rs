@@ -48,7 +48,7 @@ pub struct Found {
     pub excerpt: String,
 }
 
-/// What a text of an entry is, with its weight.
+/// The place of a text in its entry, with its weight.
 #[derive(Clone, Copy, Debug)]
 pub enum TextKind {
     /// A heading: a word counts once.
