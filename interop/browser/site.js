@@ -20,6 +20,8 @@ const FOUND = ['/developers/find?id=0123456789abcdef0123'];
 const SIGNED_OUT = ['/sign-in', '/register', '/reset-password', '/no-such-page'];
 // Three lines. What is taller, in px, is a column of letters.
 const BUTTON_HEIGHT_MAX = 96;
+// Width of the narrowest window in which tables stand as such, with all their columns, in px.
+const DESK_WIDTH_MIN = 1024;
 // Parts of addresses that name one of many things.
 const ID = /^(.*\d.*|demo|drops|sandbox-games|(streamer|viewer)-.*|org-.*)$/;
 
@@ -56,6 +58,20 @@ async function everyPage(browser) {
   return [...found.values(), ...FOUND];
 }
 
+const isPhone = (page) => page.viewportSize().width < DESK_WIDTH_MIN;
+
+/** The tables that are wider than their cards in the narrowest window of a desk, where their last columns are cut off. */
+async function wideTables(page) {
+  const before = page.viewportSize();
+  await page.setViewportSize({ ...before, width: DESK_WIDTH_MIN });
+  const wide = await page.$$eval('.table', (all) => {
+    const over = ({ scrollWidth, clientWidth }) => scrollWidth - clientWidth;
+    return all.filter((card) => over(card) > 0).map((card) => `a table ${over(card)} px wider than its card: ${card.innerText.slice(0, 60)}`);
+  });
+  await page.setViewportSize(before);
+  return wide;
+}
+
 /** What is wrong with a page in its window, by axe-core too if it is audited. */
 async function faults(page, path, isAudited) {
   await page.goto(`${BASE}${path}`);
@@ -68,6 +84,7 @@ async function faults(page, path, isAudited) {
     BUTTON_HEIGHT_MAX,
   );
   found.push(...tall.map((text) => `a word is broken in ${text}`));
+  if (!isPhone(page)) found.push(...(await wideTables(page)));
   if ((await page.locator('h1').count()) !== 1) found.push('not one h1');
   return found.map((fault) => `${path}: ${fault}`);
 }

@@ -62,6 +62,8 @@ async function theChatIsModerated(browser) {
   await act(studio, message, 'Show again', 'shown again');
   assert.equal(await message.getByText('Hidden', { exact: true }).count(), 0);
   await act(studio, message, 'Restrict', 'restricted');
+  // The keyboard stands on what undoes the act.
+  assert.equal(await page.evaluate(() => document.activeElement.textContent), 'Lift restriction');
   // Every message of the author says so.
   for (const one of [message, later]) await one.getByText('Restricted', { exact: true }).waitFor();
   await act(studio, later, 'Lift restriction', 'lifted');

@@ -398,7 +398,7 @@ impl Rule {
             Self::Once => "must be given once only.".into(),
             Self::Integer { min, max } => format!("must be an integer from {min} to {max}.").into(),
             Self::Chars { min, max } => {
-                format!("must have {min} to {max} characters, not be blank, and hold no NUL.").into()
+                format!("must have {min} to {max} characters, not only spaces, and no NUL.").into()
             }
             Self::Printable { min, max } => {
                 format!("must be {min} to {max} printable ASCII characters without spaces.").into()

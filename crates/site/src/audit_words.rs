@@ -3,10 +3,70 @@
 use domain::audit::AuditAction;
 use web::pages::Lang;
 
-/// What the actor did, followed by the id of the thing.
+/// An act in words, which the id of the thing follows.
 pub(crate) const fn sentence(action: AuditAction, lang: Lang) -> &'static str {
     let (ko, en) = words(action);
     lang.pick(ko, en)
+}
+
+/// The act of an entry in words. Its details tell what was made from what was changed.
+pub(crate) fn entry_sentence(action: AuditAction, details: &str, lang: Lang) -> &'static str {
+    let fields = fields(details);
+    let is = |name: &str| fields.get(name).and_then(serde_json::Value::as_bool);
+    let is_new = is("registered").or(is("isNew"));
+    let (ko, en) = match (action, is_new) {
+        (AuditAction::ApplicationPut, Some(true)) => {
+            ("애플리케이션을 등록했습니다", "registered an application")
+        }
+        // Its own settings have no mark.
+        (AuditAction::ApplicationPut, _) => ("애플리케이션을 바꿨습니다", "changed an application"),
+        (AuditAction::WebhookPut, Some(true)) => {
+            ("웹훅을 등록했습니다", "registered the webhook of an application")
+        }
+        (AuditAction::WebhookPut, _) => ("웹훅을 바꿨습니다", "changed the webhook of an application"),
+        _ => words(action),
+    };
+    lang.pick(ko, en)
+}
+
+type Fields = std::collections::BTreeMap<String, serde_json::Value>;
+
+fn fields(details: &str) -> Fields {
+    serde_json::from_str(details).unwrap_or_default()
+}
+
+/// A field of the details in words; none for those that [`entry_sentence`] says.
+fn label(field: &str, lang: Lang) -> Option<&str> {
+    let (ko, en) = match field {
+        "isNew" | "registered" => return None,
+        "added" => ("추가", "added"),
+        "channelId" => ("채널 ID", "channel"),
+        "clientId" => ("애플리케이션", "application"),
+        "enabled" => ("사용", "enabled"),
+        "expiresDate" => ("만료", "expires"),
+        "fromOrganizationId" => ("이전 조직", "from the organization"),
+        "kind" => ("종류", "kind"),
+        "logo" => ("로고", "logo"),
+        "messageId" => ("메시지", "message"),
+        "messages" => ("메시지 수", "messages"),
+        "name" => ("이름", "name"),
+        "organizationId" => ("조직", "organization"),
+        "organizationName" => ("조직 이름", "name of the organization"),
+        "percent" => ("할당량 비율(%)", "percent of the quotas"),
+        "quota" => ("할당량", "quotas"),
+        "redirectUris" => ("리디렉션 주소 수", "redirect addresses"),
+        "removed" => ("제거", "removed"),
+        "requestId" => ("심사 요청", "request"),
+        "role" => ("역할", "role"),
+        "scopes" => ("권한", "scopes"),
+        "secretId" => ("시크릿", "secret"),
+        "state" => ("상태", "state"),
+        "toOrganizationId" => ("새 조직", "to the organization"),
+        "verified" => ("인증", "verified"),
+        "withLogin" => ("아이디", "with a login"),
+        other => return Some(other),
+    };
+    Some(lang.pick(ko, en))
 }
 
 const fn words(action: AuditAction) -> (&'static str, &'static str) {
@@ -104,12 +164,12 @@ const fn words(action: AuditAction) -> (&'static str, &'static str) {
     }
 }
 
-/// The fields of the details, as text.
-pub(crate) fn details(text: &str) -> Vec<(String, String)> {
-    let fields: std::collections::BTreeMap<String, serde_json::Value> =
-        serde_json::from_str(text).unwrap_or_default();
+/// The fields of the details in words, each with its value.
+pub(crate) fn details(text: &str, lang: Lang) -> Vec<(String, String)> {
     let shown = |value: serde_json::Value| match value {
         serde_json::Value::String(text) => text,
+        serde_json::Value::Bool(true) => lang.pick("예", "yes").to_owned(),
+        serde_json::Value::Bool(false) => lang.pick("아니요", "no").to_owned(),
         serde_json::Value::Array(items) => {
             let items =
                 items.iter().map(|item| item.as_str().map_or_else(|| item.to_string(), str::to_owned));
@@ -118,8 +178,8 @@ pub(crate) fn details(text: &str) -> Vec<(String, String)> {
         other => other.to_string(),
     };
     let is_empty = |value: &serde_json::Value| value.is_null() || value.as_array().is_some_and(Vec::is_empty);
-    let fields = fields.into_iter().filter(|(_, value)| !is_empty(value));
-    fields.map(|(name, value)| (name, shown(value))).collect()
+    let fields = fields(text).into_iter().filter(|(_, value)| !is_empty(value));
+    fields.filter_map(|(name, value)| Some((label(&name, lang)?.to_owned(), shown(value)))).collect()
 }
 
 #[cfg(test)]
@@ -129,10 +189,35 @@ mod tests {
     #[test]
     fn details_are_shown_as_text() {
         let text = r#"{"scopes":["a","b"],"quota":true,"name":"봇","organizationId":null,"removed":[]}"#;
-        let expected = [("name", "봇"), ("quota", "true"), ("scopes", "a, b")];
-        let shown = details(text);
-        let shown: Vec<_> = shown.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-        assert_eq!(shown, expected);
-        assert!(details("{}").is_empty() && details("").is_empty());
+        for (lang, expected) in [
+            (Lang::En, [("name", "봇"), ("quotas", "yes"), ("scopes", "a, b")]),
+            (Lang::Ko, [("이름", "봇"), ("할당량", "예"), ("권한", "a, b")]),
+        ] {
+            let shown = details(text, lang);
+            let shown: Vec<_> = shown.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+            assert_eq!(shown, expected);
+        }
+        assert!(details("{}", Lang::En).is_empty() && details("", Lang::En).is_empty());
+    }
+
+    #[test]
+    fn what_was_made_is_told_from_what_was_changed() {
+        use AuditAction::{ApplicationPut, WebhookPut};
+        for (action, made, changed) in [
+            (ApplicationPut, r#"{"registered":true}"#, r#"{"name":"a","redirectUris":1}"#),
+            (ApplicationPut, r#"{"name":"a","isNew":true}"#, r#"{"name":"a","isNew":false}"#),
+            (WebhookPut, r#"{"enabled":true,"isNew":true}"#, r#"{"enabled":true}"#),
+        ] {
+            for (lang, of_made, of_changed) in
+                [(Lang::En, "registered ", "changed "), (Lang::Ko, "등록했습니다", "바꿨습니다")]
+            {
+                let (made, changed) =
+                    (entry_sentence(action, made, lang), entry_sentence(action, changed, lang));
+                assert!(made.contains(of_made) && changed.contains(of_changed), "{made}, {changed}");
+                assert!(!made.contains(" or ") && !changed.contains("거나"), "{made}, {changed}");
+            }
+            let shown = details(made, Lang::En);
+            assert!(shown.iter().all(|(name, _)| name != "isNew" && name != "registered"), "{shown:?}");
+        }
     }
 }

@@ -36,7 +36,7 @@ pub use moment::Moment;
 pub use next::{local_page, with_next};
 pub use policy::{alone_policy, documentation_policy, site_policy};
 pub use problem::{PageProblem, SignInError};
-pub(crate) use refill::{Typed, refill};
+pub(crate) use refill::{Typed, open_folds, refill};
 pub use scopes::{ScopeLine, scope_label, scope_sentence, scope_with_key};
 pub use shell::{ACCOUNT_MARK, Account, Area, FooterLink, LayoutTexts, NavigationLink, Shell};
 

@@ -22,8 +22,8 @@ use crate::form_again::{Again, is_kept, show_again, with_draft};
 use crate::form_fields::FormFields;
 use crate::page_request::PageRequest;
 use crate::pages::{
-    Account, Area, Flash, Lang, PageProblem, ProviderButton, Shell, alone_policy, local_page, site_policy,
-    with_next,
+    Account, Area, Flash, Lang, PageProblem, ProviderButton, Shell, alone_policy, local_page, open_folds,
+    site_policy, with_next,
 };
 use crate::problems::problem_answer;
 use crate::providers::{proof, provider_buttons};
@@ -235,6 +235,7 @@ impl Visitor {
         if let Some(draft) = &self.draft {
             html = with_draft(&html, draft, self.lang());
         }
+        let html = open_folds(html);
         let mut response = self.request.page(html, policy, self.browser.new_token());
         if self.draft.is_some() {
             self.request.set_draft_cookie(&mut response, false);

@@ -12,7 +12,7 @@ use web::{PageAnswer, PathId, Person};
 use super::access::{application, organization};
 use super::frame::address;
 use super::paths::DEVELOPERS;
-use crate::audit_words::{details, sentence};
+use crate::audit_words::{details, entry_sentence};
 
 /// Entries on one page.
 const PAGE_SIZE: i64 = 30;
@@ -88,8 +88,8 @@ async fn page(person: &Person, of: HistoryOf<'_>) -> PageAnswer {
     let t = texts(lang);
     let row = |entry: AuditEntry| HistoryRow {
         actor: actor(&entry, &of.members, t),
-        sentence: sentence(entry.action, lang),
-        details: details(&entry.details),
+        sentence: entry_sentence(entry.action, &entry.details, lang),
+        details: details(&entry.details, lang),
         at: Moment::of(entry.created_at, visitor.now(), lang),
     };
     visitor.page(&HistoryPage {

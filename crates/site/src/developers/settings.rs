@@ -240,7 +240,7 @@ const EN: SettingsTexts = SettingsTexts {
     save: "Save",
     logo: "Logo",
     logo_hint: "A PNG, JPEG or WebP picture of at most 32 KiB. A square looks best.",
-    logo_wrong: "It must be a PNG, JPEG or WebP picture of at most 32 KiB.",
+    logo_wrong: "This must be a PNG, JPEG or WebP picture of at most 32 KiB.",
     upload: "Upload the logo",
     remove: "Remove the logo",
     remove_question: "People see the first letter of the name in its place.",

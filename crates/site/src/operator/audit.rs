@@ -10,7 +10,7 @@ use web::{OperatorPerson, PageAnswer, Visitor, role};
 
 use super::frame::{Frame, Section, href};
 use super::paths::{APPLICATIONS, AUDIT, KEYS, ORGANIZATIONS, PAGE_SIZE, PEOPLE};
-use crate::audit_words::{details, sentence};
+use crate::audit_words::{details, entry_sentence, sentence};
 
 /// An entry in the list.
 struct EntryRow {
@@ -19,7 +19,7 @@ struct EntryRow {
     /// The page of who it was.
     actor_href: Option<String>,
     /// What was done, with the thing that it was done to.
-    sentence: String,
+    sentence: &'static str,
     subject: String,
     /// The name of the thing, if it has one now.
     subject_name: String,
@@ -104,11 +104,11 @@ fn row(entry: AuditEntry, visitor: &Visitor) -> EntryRow {
     EntryRow {
         actor: actor_name(&entry, lang),
         actor_href: actor_page(&entry),
-        sentence: sentence(entry.action, lang).to_owned(),
+        sentence: entry_sentence(entry.action, &entry.details, lang),
         subject_href: subject_page(&entry),
         subject: entry.subject_id,
         subject_name: entry.subject_name,
-        details: details(&entry.details),
+        details: details(&entry.details, lang),
         at: Moment::of(entry.created_at, visitor.now(), lang),
         request_id: entry.request_id,
     }

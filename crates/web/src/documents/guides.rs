@@ -42,9 +42,9 @@ macro_rules! text {
 pub const GUIDES: &[Guide] = &[
     Guide {
         slug: "applications",
-        title: ["애플리케이션과 리다이렉트 주소", "Applications and redirect addresses"],
+        title: ["애플리케이션과 리디렉션 주소", "Applications and redirect addresses"],
         about: [
-            "애플리케이션을 등록하고, 리다이렉트 주소와 시크릿을 정하는 방법입니다.",
+            "애플리케이션을 등록하고, 리디렉션 주소와 시크릿을 정하는 방법입니다.",
             "How to register an application, which redirect addresses it may have, and how to change its secret.",
         ],
         text: text!("applications"),

@@ -54,11 +54,16 @@ pub fn steps(base_url: &str, lang: Lang) -> Vec<QuickStep> {
     );
     let start = format!("npm install socket.io-client@4\nAPI={base_url} TOKEN=ACCESS_TOKEN node bot.js");
     let program = listening_programs().into_iter().next().map(|program| program.text).unwrap_or_default();
+    let chat = "stagedoor trigger chat --channel haneul --message 'hello'".to_owned();
     let programs = [
         vec![],
         vec![("quick-sign-in", "URL", sign_in)],
         vec![("quick-tokens", "curl", tokens)],
-        vec![("quick-program", "bot.js", program), ("quick-run", "sh", start)],
+        vec![
+            ("quick-program", "bot.js", program),
+            ("quick-run", "sh", start),
+            ("quick-chat", "sandbox", chat),
+        ],
     ];
     let step = |([heading, text], programs): ([&'static str; 2], _)| {
         let text = marked(&fill(text, lang));

@@ -138,6 +138,7 @@ mod tests {
                     assert!(!text.contains(mark), "{}: {mark} in {text}", entry.found.href);
                 }
                 assert!(!entry.found.title.is_empty() && !entry.texts.is_empty());
+                assert!(!text.trim().is_empty(), "{}", entry.found.href);
             }
         }
     }

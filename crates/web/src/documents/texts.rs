@@ -138,7 +138,9 @@ const EN: DocsTexts = DocsTexts {
         ["Get tokens", "Exchange the code within {=code}. The answer has an access token."],
         [
             "Listen",
-            "Save the program as `bot.js` and start it. Write into the chat of your channel: the program prints it.",
+            "Save the program as `bot.js` and start it. Write into the chat of your channel: the program prints it. \
+             In a sandbox nobody chats, so write with the last command. `haneul` is one of \
+             its people: name the one who signed in.",
         ],
     ],
     envelope: "What every answer looks like",
@@ -247,16 +249,21 @@ const KO: DocsTexts = DocsTexts {
     steps: [
         [
             "등록",
-            "개발자 센터에서 리다이렉트 주소가 `http://localhost:3000/callback`인 애플리케이션을 등록하고, 권한에서 \
+            "개발자 센터에서 리디렉션 주소가 `http://localhost:3000/callback`인 애플리케이션을 등록하고, 권한에서 \
              채팅 메시지 조회(`chat-read`)를 고르세요. 클라이언트 ID와 시크릿이 나옵니다.",
         ],
         [
             "로그인",
-            "이 주소를 브라우저로 열고 허용하세요. 브라우저가 리다이렉트 주소로 이동합니다. 그 주소에서 응답이 없어도 \
+            "이 주소를 브라우저로 열고 허용하세요. 브라우저가 리디렉션 주소로 이동합니다. 그 주소에서 응답이 없어도 \
              괜찮습니다. 주소 표시줄에서 `code`를 복사하세요.",
         ],
         ["토큰 받기", "{=code} 안에 코드를 교환하세요. 응답에 Access Token이 있습니다."],
-        ["받기", "프로그램을 `bot.js`로 저장하고 실행하세요. 내 채널에 채팅을 쓰면 프로그램이 출력합니다."],
+        [
+            "받기",
+            "프로그램을 `bot.js`로 저장하고 실행하세요. 내 채널에 채팅을 쓰면 프로그램이 출력합니다. \
+             샌드박스에는 채팅하는 사람이 없으니 마지막 명령으로 쓰세요. `haneul` 자리에는 \
+             로그인한 사람의 아이디를 넣으세요.",
+        ],
     ],
     envelope: "모든 응답의 모양",
     envelope_lead: "성공하면 code 200과 content가 옵니다. 거절되면 HTTP 상태와 같은 code와 message가 옵니다. \
@@ -331,7 +338,7 @@ const KO: DocsTexts = DocsTexts {
     verifying_lead: "본문을 파싱하기 전에 받은 바이트 그대로 서명을 확인하세요. 비교는 상수 시간으로 하고, 서명한 지 {=signature_age}이 \
                      넘은 메시지는 거절하세요.",
     attempts: "전송과 재시도",
-    attempts_text: "{=webhook_timeout} 안에 2xx로 응답하면 성공입니다. 리다이렉트는 따라가지 않습니다. 실패하면 {=webhook_retries} 뒤에 \
+    attempts_text: "{=webhook_timeout} 안에 2xx로 응답하면 성공입니다. 리디렉션은 따라가지 않습니다. 실패하면 {=webhook_retries} 뒤에 \
                     다시 보내며, ID는 같고 서명은 매번 새로 만듭니다. {=webhook_attempts}번째 시도까지 실패하면 전송을 포기하고, 운영자가 \
                     다시 보낼 수 있습니다. `Retry-After`를 지킵니다. 410으로 응답하면 웹훅이 바로 꺼지고, 실패만 {=webhook_failing} \
                     이어져도 꺼집니다.",

@@ -32,6 +32,7 @@ pub(crate) fn refill(html: &str, typed: &Typed<'_>) -> String {
         out.push_str(before);
         if !is_filled && typed.is_of(form) {
             is_filled = true;
+            open_unclosed(&mut out);
             fill(form, typed, &mut out);
         } else {
             out.push_str(form);
@@ -40,6 +41,45 @@ pub(crate) fn refill(html: &str, typed: &Typed<'_>) -> String {
     }
     out.push_str(rest);
     out
+}
+
+/// The beginning of every sentence at a wrong field.
+const WRONG: &str = "<p class=\"wrong\"";
+
+/// The page with each fold open that holds a wrong field.
+pub(crate) fn open_folds(html: String) -> String {
+    if !html.contains(WRONG) {
+        return html;
+    }
+    let mut out = String::with_capacity(html.len() + 64);
+    for (index, part) in html.split(WRONG).enumerate() {
+        if index > 0 {
+            open_unclosed(&mut out);
+            out.push_str(WRONG);
+        }
+        out.push_str(part);
+    }
+    out
+}
+
+/// Opens the folds that are not closed at the end of this part of a page.
+fn open_unclosed(html: &mut String) {
+    const NAME: &str = "details";
+    let (mut end, mut closed) = (html.len(), 0);
+    while let Some(at) = html[..end].rfind(NAME) {
+        end = at;
+        if html[..at].ends_with("</") {
+            closed += 1;
+        } else if html[..at].ends_with('<') && closed > 0 {
+            closed -= 1;
+        } else if html[..at].ends_with('<') {
+            let behind = at + NAME.len();
+            let tag = html[behind..].split('>').next().unwrap_or_default();
+            if !tag.ends_with(" open") {
+                html.insert_str(behind + tag.len(), " open");
+            }
+        }
+    }
 }
 
 impl Typed<'_> {
@@ -224,6 +264,29 @@ mod tests {
         assert!(!page.contains("typed"));
         let elsewhere = refill(PAGE, &Typed { action: "/b", fields: &fields, notice: "", wrong: None });
         assert!(!elsewhere.contains("typed"));
+    }
+
+    #[test]
+    fn a_fold_with_a_wrong_field_or_a_form_that_is_shown_again_is_open() {
+        let wrong = "<p class=\"wrong\">w</p>";
+        let page = |form: &str| {
+            format!(
+                "<main><details class=\"fold\"><summary>other</summary></details><details class=\"fold\">\
+                 <details class=\"fold\" open><summary>a</summary>{form}</details></details>\
+                 <details class=\"later\"></details></main>"
+            )
+        };
+        let open = |html: &str| {
+            html.split("<details")
+                .skip(1)
+                .map(|part| part.split('>').next().is_some_and(|tag| tag.ends_with(" open")))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(open(&open_folds(page(wrong))), [false, true, true, false]);
+        assert_eq!(open_folds(page("right")), page("right"));
+        let form = page("<form action=\"/a\"><input name=\"a\" type=\"text\" value=\"\"></form>");
+        let typed = Typed { action: "/a", fields: &[], notice: "n", wrong: Some(("a", "too large")) };
+        assert_eq!(open(&refill(&form, &typed)), [false, true, true, false]);
     }
 
     #[test]

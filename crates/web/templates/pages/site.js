@@ -75,6 +75,11 @@ if (chat) {
   actInPlace();
 }
 
+const UNDO = {
+  hide: 'show', show: 'hide', restrict: 'lift', lift: 'restrict',
+  'restrict-temporarily': 'lift-temporary', 'lift-temporary': 'restrict-temporarily',
+};
+
 // Sends the forms of the chat without leaving the page, and shows what they changed where it stands.
 function actInPlace() {
   const done = document.getElementById('chat-done');
@@ -108,7 +113,9 @@ function actInPlace() {
     // Rows above may have another height now.
     scrollBy(0, top() - before);
     if (form.elements.message) form.reset();
-    if (row) document.getElementById(row)?.querySelector('button')?.focus({ preventScroll: true });
+    // The button that undoes the act stands where the pressed one was.
+    const now = UNDO[submitter?.value] ?? submitter?.value;
+    if (row) document.getElementById(row)?.querySelector(`button[value="${now}"]`)?.focus({ preventScroll: true });
   }, true);
 }
 

@@ -155,9 +155,11 @@ async fn turn_on(world: &World, browser: &mut Browser) -> (TotpSecret, Vec<Strin
     let right = filled(&form, &[("code", &code(world, &secret)), ("password", PASSWORD)]);
     let page = browser.submit(&right).await;
     let html = page.response.text().to_owned();
-    let (_, codes) = html.split_once("<pre class=\"mono\" tabindex=\"0\">").expect("codes");
+    let (_, codes) = html.split_once("<pre class=\"mono\" id=\"codes\" tabindex=\"0\">").expect("codes");
     let codes = codes.split("</pre>").next().expect("an end").lines().map(str::to_owned).collect::<Vec<_>>();
     assert_eq!(codes.len(), 10, "{codes:?}");
+    assert!(html.contains("data-copy=\"codes\""), "{html}");
+    assert!(html.contains(&format!("data:text/plain,{}%0A\"", codes.join("%0A"))), "a file of them: {html}");
     (secret, codes)
 }
 

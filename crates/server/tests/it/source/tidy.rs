@@ -55,23 +55,48 @@ fn crates() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the folder of all crates").to_owned()
 }
 
-/// Every source file below a folder, by its path in `crates/`.
+/// Every source file, by its path in `crates/`.
 pub(crate) fn sources() -> Vec<(String, String)> {
+    files(&["rs"])
+}
+
+/// Every file of these kinds, by its path in `crates/`.
+fn files(extensions: &[&str]) -> Vec<(String, String)> {
     let mut files = Vec::new();
     let mut folders = vec![crates()];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()) {
             if entry.is_dir() {
                 folders.push(entry);
-            } else if entry.extension().is_some_and(|extension| extension == "rs") {
+            } else if entry.extension().is_some_and(|kind| extensions.iter().any(|one| kind == *one)) {
                 let name = entry.strip_prefix(crates()).expect("below").display().to_string();
                 files.push((name, fs::read_to_string(&entry).expect("a text")));
             }
         }
     }
-    assert!(files.len() > 50, "the sources were found");
+    assert!(files.len() > 50, "the files were found");
     files.sort();
     files
+}
+
+#[test]
+fn one_component_says_what_is_wrong_with_a_field() {
+    let raw = "class=\"wrong\"";
+    let with: Vec<_> = files(&["html"]).into_iter().filter(|(_, text)| text.contains(raw)).collect();
+    let with: Vec<_> = with.iter().map(|(name, text)| (name.as_str(), text.matches(raw).count())).collect();
+    assert_eq!(with, [("web/templates/pages/components.html", 1)]);
+}
+
+#[test]
+fn korean_texts_spell_redirection_in_one_way() {
+    // What people type into the search, in any spelling.
+    let typed = ["web/src/documents/search/same.txt", "server/tests/it/pages/docs_questions.txt"];
+    let others = [("리다이렉", "트"), ("리다이렉", "션"), ("리디렉", "트")];
+    let others = others.map(|(start, end)| format!("{start}{end}"));
+    for (name, text) in files(&["rs", "html", "js", "txt", "markdown"]) {
+        let is_typed = typed.contains(&name.as_str());
+        assert!(is_typed || !others.iter().any(|other| text.contains(other)), "{name}");
+    }
 }
 
 /// The dependencies in a section of a manifest.

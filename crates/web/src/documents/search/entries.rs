@@ -10,7 +10,7 @@ use crate::documents::groups::GROUPS;
 use crate::documents::guide::filled;
 use crate::documents::guides::{GUIDES, Guide};
 use crate::documents::marked::plain;
-use crate::documents::notes::note;
+use crate::documents::notes::{also, note};
 use crate::documents::place::{DOCS, DocsPlace};
 use crate::documents::reasons::{ReasonText, reasons};
 use crate::documents::reference::{OperationView, views};
@@ -21,12 +21,12 @@ use crate::pages::Lang;
 
 /// The weights of a heading, of words given for the search, of the page's name, of a text, of a program and
 /// of a long list.
-const HEADING: f32 = 5.0;
-const ALSO: f32 = 2.5;
-const PAGE: f32 = 1.0;
-const TEXT: f32 = 1.0;
-const PROGRAM: f32 = 0.3;
-const LIST: f32 = 0.25;
+const HEADING: TextKind = TextKind::Head(1.0);
+const ALSO: TextKind = TextKind::Head(1.5);
+const PAGE: TextKind = TextKind::Body(1.0);
+const TEXT: TextKind = TextKind::Body(1.0);
+const PROGRAM: TextKind = TextKind::Body(0.3);
+const LIST: TextKind = TextKind::Body(0.25);
 
 /// Guides answer questions. The one about moving is for few readers, and so is the platform API.
 const GUIDE_WORTH: f32 = 1.25;
@@ -48,20 +48,29 @@ pub struct Found {
     pub excerpt: String,
 }
 
+/// The place of a text in its entry, with its weight.
+#[derive(Clone, Copy, Debug)]
+pub enum TextKind {
+    /// A heading: a word counts once.
+    Head(f32),
+    /// A text: a word counts by how often it stands there.
+    Body(f32),
+}
+
 /// Something that can be found.
 pub struct Entry {
     /// How it is shown, with its whole text.
     pub found: Found,
     /// Names that mean this and nothing else, in lower case.
     pub names: Vec<String>,
-    /// The texts that it is found by, each with its weight.
-    pub texts: Vec<(f32, String)>,
+    /// The texts that it is found by.
+    pub texts: Vec<(TextKind, String)>,
     /// A factor of its score.
     pub worth: f32,
 }
 
 impl Entry {
-    fn new(found: Found, names: &[&str], texts: Vec<(f32, String)>) -> Self {
+    fn new(found: Found, names: &[&str], texts: Vec<(TextKind, String)>) -> Self {
         let names = names.iter().map(|name| name.to_lowercase()).collect();
         Self { found, names, texts, worth: 1.0 }
     }
@@ -100,7 +109,7 @@ fn of_pages(lang: Lang) -> impl Iterator<Item = Entry> {
         let found = Found {
             href: place.href(),
             title: title.to_owned(),
-            excerpt: place.about(lang).to_owned(),
+            excerpt: first_filled(&[place.about(lang), texts(lang).quick_start_about]),
             ..Found::default()
         };
         let texts = vec![
@@ -128,7 +137,11 @@ fn of_guide(guide: &'static Guide, lang: Lang) -> Vec<Entry> {
             href: if is_begin { href.clone() } else { format!("{href}#{}", own.id) },
             title: title.to_owned(),
             page: if is_begin { "" } else { guide.title(lang) },
-            excerpt: if is_begin { guide.about(lang).to_owned() } else { own.text.clone() },
+            excerpt: if is_begin {
+                guide.about(lang).to_owned()
+            } else {
+                first_filled(&[&own.text, &own.programs, guide.about(lang)])
+            },
             ..Found::default()
         };
         let texts = vec![
@@ -156,14 +169,14 @@ fn of_operations(lang: Lang) -> Vec<Entry> {
                 title: own.path.to_owned(),
                 page: own.summary,
                 method: own.method,
-                excerpt: noted(lang),
+                excerpt: first_filled(&[&noted(lang), &in_short(own)]),
             };
             let scopes = [korean, english].map(|view| view.scope.map_or("", |(_, label)| label)).join(" ");
             let key = own.scope.map_or("", |(key, _)| key);
             let quotas = format!("{} {}", korean.quotas.join(" "), english.quotas.join(" "));
             let texts = vec![
                 (HEADING, format!("{} {}", korean.summary, english.summary)),
-                (ALSO, format!("{} {} {}", own.id, own.method, own.path)),
+                (ALSO, format!("{} {} {} {}", own.id, own.method, own.path, also(own.id))),
                 (PAGE, both(|lang| group.name(lang).to_owned())),
                 (TEXT, both(noted)),
                 (PAGE, format!("scope {key} {scopes} {quotas}")),
@@ -177,6 +190,21 @@ fn of_operations(lang: Lang) -> Vec<Entry> {
         }
     }
     entries
+}
+
+/// The first text that is not empty.
+fn first_filled(texts: &[&str]) -> String {
+    texts.iter().find(|text| !text.trim().is_empty()).map(|text| (*text).to_owned()).unwrap_or_default()
+}
+
+/// The summary of an operation with the fields of its answer.
+fn in_short(view: &OperationView) -> String {
+    let fields: Vec<&str> = view.content.rows.iter().map(|row| row.name.as_str()).collect();
+    if fields.is_empty() {
+        view.summary.to_owned()
+    } else {
+        format!("{}: {}", view.summary, fields.join(", "))
+    }
 }
 
 /// The fields of an operation with their meanings.

@@ -1,15 +1,16 @@
 //! Ranks entries by the words of a search: Okapi BM25, in which a rare word counts for more than a frequent
-//! one. A word of a heading counts for more than one of a text. Any word may match.
+//! one. What stands in a heading counts beside the text, however often the text has the word. Any word may
+//! match.
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::entries::Entry;
+use super::entries::{Entry, TextKind};
 use super::words::{WordKind, words};
 
 /// How soon further occurrences of a word stop to count.
-const SATURATION: f32 = 1.2;
+const SATURATION: f32 = 1.6;
 /// How much a long entry has to match more often than a short one.
-const LENGTH_WEIGHT: f32 = 0.4;
+const LENGTH_WEIGHT: f32 = 0.6;
 /// Maximum number of words of a search that are used.
 const TERMS_MAX: usize = 16;
 /// Maximum number of known words that an unknown one may stand for.
@@ -21,7 +22,9 @@ const LIKENESS: f32 = 0.5;
 /// What a match counts of a part of a word that is not known.
 const PART: f32 = 0.3;
 /// What is left of the score of an entry that matches hardly anything of what was asked.
-const PART_WORTH: f32 = 0.35;
+const PART_WORTH: f32 = 0.1;
+/// How much more an entry counts whose name is just what was asked.
+const NAME_LIKE: f32 = 0.3;
 /// What is added for an entry whose name is all that was asked. No other score is as high.
 const NAMED: f32 = 1_000_000.0;
 /// Results below this part of the best score are noise.
@@ -34,6 +37,8 @@ pub struct Index {
     postings: BTreeMap<String, Vec<(usize, f32)>>,
     /// The words of each entry's excerpt with their places.
     marks: Vec<Vec<(usize, String)>>,
+    /// The words of each entry's names.
+    names: Vec<Vec<Vec<String>>>,
 }
 
 /// Words of a search that are known, each with its worth.
@@ -50,14 +55,17 @@ pub struct Match<'i> {
 impl Index {
     /// An index of these entries.
     pub fn of(entries: Vec<Entry>) -> Self {
-        let counted: Vec<HashMap<String, f32>> = entries.iter().map(count).collect();
-        let lengths: Vec<f32> = counted.iter().map(|counts| counts.values().sum()).collect();
+        let bodies: Vec<HashMap<String, f32>> = entries.iter().map(body).collect();
+        let lengths: Vec<f32> = bodies.iter().map(|counts| counts.values().sum()).collect();
         let average = lengths.iter().sum::<f32>() / lengths.len().max(1) as f32;
         let mut postings: BTreeMap<String, Vec<(usize, f32)>> = BTreeMap::new();
-        for (entry, counts) in counted.into_iter().enumerate() {
+        for (entry, counts) in bodies.into_iter().enumerate() {
             let long = 1.0 - LENGTH_WEIGHT + LENGTH_WEIGHT * lengths[entry] / average;
+            let mut weights = head(&entries[entry]);
             for (term, count) in counts {
-                let weight = count * (SATURATION + 1.0) / (count + SATURATION * long);
+                *weights.entry(term).or_default() += count * (SATURATION + 1.0) / (count + SATURATION * long);
+            }
+            for (term, weight) in weights {
                 postings.entry(term).or_default().push((entry, weight));
             }
         }
@@ -65,12 +73,14 @@ impl Index {
             words(&entry.found.excerpt).into_iter().map(|word| (word.from, word.term)).collect()
         };
         let marks = entries.iter().map(mark).collect();
-        Self { entries, postings, marks }
+        let names = entries.iter().map(|entry| entry.names.iter().map(|name| name_words(name)).collect());
+        let names = names.collect();
+        Self { entries, postings, marks, names }
     }
 
     /// The entries that match, the best first.
     pub fn find(&self, asked: &str, results_max: usize) -> Vec<Match<'_>> {
-        let known = self.known(asked);
+        let (known, is_whole) = self.known(asked);
         let whole: f32 = known.iter().map(|(.., worth)| worth).sum();
         // The score of an entry, and how much of what was asked it matches.
         let mut scores = vec![(0.0_f32, 0.0_f32); self.entries.len()];
@@ -85,10 +95,13 @@ impl Index {
             let entry_of = &self.entries[entry];
             let covered = PART_WORTH + (1.0 - PART_WORTH) * (part / whole).min(1.0);
             let is_it = entry_of.names.contains(&asked);
-            (entry, score * covered * entry_of.worth + if is_it { NAMED } else { 0.0 })
+            let like = 1.0 + NAME_LIKE * self.likeness(entry, &known, whole);
+            (entry, score * covered * like * entry_of.worth + if is_it { NAMED } else { 0.0 })
         };
+        let least = if is_whole { whole * 0.99 } else { 0.0 };
+        let is_found = |(_, (score, part)): &(usize, (f32, f32))| *score > 0.0 && *part >= least;
         let mut found: Vec<(usize, f32)> =
-            scores.into_iter().enumerate().filter(|(_, (score, _))| *score > 0.0).map(score).collect();
+            scores.into_iter().enumerate().filter(is_found).map(score).collect();
         // Stable, so that entries of the same score stay in the order of the navigation.
         found.sort_by(|(_, one), (_, other)| other.total_cmp(one));
         let best = found.iter().map(|(_, score)| *score).find(|score| *score < NAMED).unwrap_or_default();
@@ -104,9 +117,16 @@ impl Index {
         Match { entry: &self.entries[entry], places: self.marks[entry].iter().filter_map(place).collect() }
     }
 
-    /// The known words of a search: each with how rare it is.
-    fn known(&self, asked: &str) -> Known<'_> {
+    /// The known words of a search, each with how rare it is, and whether an entry must have all of them. It
+    /// must where none of them says anything.
+    fn known(&self, asked: &str) -> (Known<'_>, bool) {
         let mut asked: Vec<_> = words(asked);
+        let is_whole = asked.iter().all(|word| word.kind == WordKind::Stop);
+        if !is_whole {
+            asked.retain(|word| word.kind != WordKind::Stop);
+        } else if asked.iter().any(|word| !self.postings.contains_key(&word.term)) {
+            return (Vec::new(), true);
+        }
         asked.truncate(TERMS_MAX);
         let mut known: Known<'_> = Vec::new();
         for word in asked {
@@ -124,7 +144,21 @@ impl Index {
                 }
             }
         }
-        known
+        (known, is_whole)
+    }
+
+    /// How like a search the best of an entry's names is, from 0 to 1: how much of the one is in the other,
+    /// both ways.
+    fn likeness(&self, entry: usize, known: &Known<'_>, whole: f32) -> f32 {
+        let worth = |term: &String| known.iter().find(|(other, ..)| other == term).map(|(.., worth)| *worth);
+        let rarity =
+            |term: &String| self.postings.get(term).map_or(0.0, |posting| self.rarity(posting.len()));
+        let like = |name: &Vec<String>| {
+            let all: f32 = name.iter().map(rarity).sum();
+            let both: f32 = name.iter().filter_map(worth).sum();
+            if both > 0.0 { 2.0 * both / (all + whole) } else { 0.0 }
+        };
+        self.names[entry].iter().map(like).fold(0.0, f32::max).min(1.0)
     }
 
     fn rarity(&self, entries: usize) -> f32 {
@@ -146,15 +180,40 @@ impl Index {
     }
 }
 
-/// How often each word of an entry occurs, weighed by where it stands.
-fn count(entry: &Entry) -> HashMap<String, f32> {
+/// How often each word occurs in the texts of an entry, weighed by where it stands.
+fn body(entry: &Entry) -> HashMap<String, f32> {
     let mut counts = HashMap::new();
-    for (weight, text) in &entry.texts {
-        for word in words(text) {
+    for (kind, text) in &entry.texts {
+        let TextKind::Body(weight) = kind else { continue };
+        for word in words(text).into_iter().filter(|word| word.kind != WordKind::Stop) {
             *counts.entry(word.term).or_default() += weight;
         }
     }
     counts
+}
+
+/// The weight of each word of the headings of an entry, and of those given for the search. Here words that
+/// say nothing count too, so that a search of nothing else, such as "who am I", is found where it was
+/// foreseen.
+fn head(entry: &Entry) -> HashMap<String, f32> {
+    let mut weights: HashMap<String, f32> = HashMap::new();
+    for (kind, text) in &entry.texts {
+        let TextKind::Head(weight) = kind else { continue };
+        for word in words(text) {
+            let known = weights.entry(word.term).or_default();
+            *known = known.max(*weight);
+        }
+    }
+    weights
+}
+
+/// The different words of a name.
+fn name_words(name: &str) -> Vec<String> {
+    let words = words(name).into_iter().filter(|word| word.kind != WordKind::Stop);
+    let mut terms: Vec<String> = words.map(|word| word.term).collect();
+    terms.sort();
+    terms.dedup();
+    terms
 }
 
 /// Whether one letter is missing, added or another, or two neighbours are swapped.

@@ -32,6 +32,21 @@ const ENDINGS: &[&str] = &[
     "되나요",
     "됐나요",
     "으로부터",
+    "하는지",
+    "하려고",
+    "지나요",
+    "지면",
+    "지는",
+    "려면",
+    "으면",
+    "나요",
+    "는지",
+    "져요",
+    "어요",
+    "아요",
+    "해도",
+    "면",
+    "요",
     "에게서",
     "으로서",
     "에서는",
@@ -113,6 +128,8 @@ pub enum WordKind {
     Name,
     /// A part of a word that is not known.
     Part,
+    /// A word that says nothing beside others.
+    Stop,
 }
 
 /// A run of letters and digits, all of them Korean or none.
@@ -120,6 +137,8 @@ struct Run<'t> {
     text: &'t str,
     from: usize,
     is_korean: bool,
+    /// Nothing is between it and the run before.
+    is_attached: bool,
 }
 
 /// The words of a text.
@@ -160,7 +179,8 @@ fn runs(text: &str) -> Vec<Run<'_>> {
     for (at, c) in text.char_indices().chain([(text.len(), ' ')]) {
         let kind = c.is_alphanumeric().then(|| is_hangul(c));
         if let Some((from, is_korean)) = open.filter(|(_, is_korean)| kind != Some(*is_korean)) {
-            runs.push(Run { text: &text[from..at], from, is_korean });
+            let is_attached = runs.last().is_some_and(|before| before.from + before.text.len() == from);
+            runs.push(Run { text: &text[from..at], from, is_korean, is_attached });
             open = None;
         }
         open = open.or(kind.map(|is_korean| (at, is_korean)));
@@ -207,10 +227,11 @@ fn latin(run: &Run<'_>, words: &mut Vec<Word>) {
 /// Adds a word, and returns whether it is known.
 fn push_latin(text: &str, from: usize, words: &mut Vec<Word>) -> bool {
     let lower = text.to_lowercase();
-    if STOPS.contains(lower.as_str()) {
+    let base = stem(&lower);
+    if STOPS.contains(lower.as_str()) || STOPS.contains(base.as_str()) {
+        words.push(Word { kind: WordKind::Stop, ..word(&base, from) });
         return true;
     }
-    let base = stem(&lower);
     if let Some(meanings) = MEANINGS.get(&base) {
         words.extend(meanings.iter().map(|meaning| word(meaning, from)));
         return true;
@@ -225,6 +246,11 @@ fn push_latin(text: &str, from: usize, words: &mut Vec<Word>) -> bool {
 fn korean(run: &Run<'_>, words: &mut Vec<Word>) {
     let bare = base(run.text);
     if STOPS.contains(run.text) || STOPS.contains(bare.as_str()) {
+        words.push(Word { kind: WordKind::Stop, ..word(&bare, run.from) });
+        return;
+    }
+    // A particle behind a word in other letters, as in `scope가`.
+    if run.is_attached && ENDINGS.contains(&run.text) {
         return;
     }
     let bounds: Vec<usize> = run.text.char_indices().map(|(at, _)| at).chain([run.text.len()]).collect();
@@ -251,7 +277,10 @@ fn korean(run: &Run<'_>, words: &mut Vec<Word>) {
             None => at += 1,
         }
     }
-    pairs(run, &bounds[rest..], words);
+    // What is behind a known word is mostly its ending, as in `끊어지면`.
+    if rest == 0 || !ENDINGS.contains(&&run.text[bounds[rest]..]) {
+        pairs(run, &bounds[rest..], words);
+    }
 }
 
 /// The pairs of syllables of what is not a known word.
@@ -321,7 +350,7 @@ mod tests {
     use super::*;
 
     fn terms(text: &str) -> Vec<String> {
-        words(text).into_iter().map(|word| word.term).collect()
+        words(text).into_iter().filter(|word| word.kind != WordKind::Stop).map(|word| word.term).collect()
     }
 
     #[test]
@@ -337,6 +366,10 @@ mod tests {
             ("apps", "앱이"),
             ("banned", "차단하기"),
             ("expired", "유효기간"),
+            ("time out", "임시 제한하려면"),
+            ("logging out", "로그아웃하면"),
+            ("scopes", "scope가"),
+            ("my session keeps getting closed", "세션이 자꾸 끊어지면"),
         ] {
             let sorted = |text| {
                 let mut terms = terms(text);
@@ -362,7 +395,7 @@ mod tests {
         assert_eq!(terms("무지개를"), ["무지", "지개"]);
         assert_eq!(terms("무지개에서는"), terms("무지개"));
         let part = Word { kind: WordKind::Part, ..word("무지", "한 ".len()) };
-        assert_eq!(words("한 무지개")[0], part);
+        assert_eq!(words("한 무지개")[1], part);
     }
 
     #[test]
