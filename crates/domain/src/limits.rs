@@ -69,7 +69,8 @@ pub const RECENT_SIGN_IN_MS: i64 = 10 * MINUTE_MS;
 pub const UPSTREAM_FLOW_LIFETIME_MS: i64 = 10 * MINUTE_MS;
 /// Wrong one-time codes of one account within [`CODE_FAILURES_MS`] (ours). Then codes are not checked.
 pub const CODE_FAILURES_MAX: i64 = 5;
-/// Messages of an account, and to an address, within [`MAIL_COUNTED_MS`] (ours).
+/// Links of an account and to an address, and notices of each kind of an account, within [`MAIL_COUNTED_MS`]
+/// (ours).
 pub const MAILS_MAX: i64 = 10;
 /// The same for an address that is not proven, to which only links go (ours).
 pub const MAILS_UNPROVEN_MAX: i64 = 3;

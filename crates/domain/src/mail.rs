@@ -40,6 +40,8 @@ impl MailHook {
 pub enum MailKind {
     /// The link with which a person chooses a new password.
     PasswordReset,
+    /// An operator issued a link with which the person chooses a new password.
+    PasswordResetIssued,
     /// The password was changed.
     PasswordChanged,
     /// The second step of the sign-in was turned on.
@@ -64,6 +66,10 @@ pub enum MailKind {
     ClientSecretMade,
     /// The person made a signing secret of a webhook.
     WebhookSecretMade,
+    /// The person offered an application to somebody, or gave it another owner.
+    ApplicationOffered,
+    /// The person invited somebody into an organization, or changed or removed a member.
+    MemberChanged,
     /// The stream key was shown on a page.
     StreamKeyShown,
     /// The stream key was replaced.
@@ -75,6 +81,7 @@ impl MailKind {
     pub const fn name(self) -> &'static str {
         match self {
             Self::PasswordReset => "password_reset",
+            Self::PasswordResetIssued => "password_reset_issued",
             Self::PasswordChanged => "password_changed",
             Self::TwoFactorOn => "two_factor_on",
             Self::TwoFactorOff => "two_factor_off",
@@ -87,6 +94,8 @@ impl MailKind {
             Self::OperatorRoleChanged => "operator_role_changed",
             Self::ClientSecretMade => "client_secret_made",
             Self::WebhookSecretMade => "webhook_secret_made",
+            Self::ApplicationOffered => "application_offered",
+            Self::MemberChanged => "member_changed",
             Self::StreamKeyShown => "stream_key_shown",
             Self::StreamKeyReplaced => "stream_key_replaced",
         }

@@ -373,7 +373,7 @@ fn clock_time(text: &str) -> Result<Timestamp, String> {
 }
 
 fn make_folder(path: &Path) -> Result<PathBuf, String> {
-    std::fs::create_dir_all(path).map_err(|error| format!("--data {}: {error}", path.display()))?;
+    temporary_folder::make_private(path).map_err(|error| format!("--data {}: {error}", path.display()))?;
     Ok(path.to_owned())
 }
 

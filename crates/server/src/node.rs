@@ -439,7 +439,7 @@ async fn open_store(settings: &Settings, environment: &Environment) -> Result<(S
         StoreSettings::Sqlite { path } => {
             settings.expected_store.check_folder(path)?;
             let folder = path.parent().unwrap_or(path);
-            std::fs::create_dir_all(folder)
+            temporary_folder::make_private(folder)
                 .map_err(|error| format!("--data {}: {error}", folder.display()))?;
             (Target::Sqlite { path: path.clone() }, true)
         }

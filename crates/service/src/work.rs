@@ -5,7 +5,7 @@ use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
 use bus::Message;
-use domain::audit::{AuditAction, Subject};
+use domain::audit::{Actor, AuditAction, Subject};
 use domain::refusal::Resource;
 use domain::{ChannelId, Refusal, Timestamp};
 use futures_util::FutureExt;
@@ -89,6 +89,18 @@ impl Work<'_> {
             Some(role) if acting.role < Some(role) => Err(Refusal::RoleMissing(role).into()),
             _ => Ok(()),
         }
+    }
+
+    /// [`lock_account_of_lower_rank`](Self::lock_account_of_lower_rank) for what people do to others only: to
+    /// their own account it would be a way around the password.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`] also for the account of the actor.
+    pub async fn lock_account_of_another(&mut self, channel: &ChannelId) -> Result<(), Error> {
+        if self.acting.is_some_and(|acting| matches!(&acting.actor, Actor::Person(own) if own == channel)) {
+            return Err(Refusal::NotFound(Resource::Path).into());
+        }
+        self.lock_account_of_lower_rank(channel).await
     }
 
     /// Writes to the audit log that the actor of the service did this. Without an actor nothing is written.

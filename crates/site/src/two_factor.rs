@@ -9,6 +9,7 @@ use web::pages::{Area, FieldErrors, Flash, Lang, Moment, Shell, filters};
 use web::{Failure, FormTarget, PageAnswer, Person, PostedBy};
 
 use crate::account::{confirmation, guessed};
+use crate::confirmed::Confirmed;
 use crate::forms::{ConfirmWords, at_field, confirm_words};
 
 /// The page.
@@ -88,7 +89,7 @@ impl<'a> TwoFactorPage<'a> {
         let visitor = &person.visitor;
         let service = visitor.web().service();
         let account = service.account(&person.channel_id).await?;
-        let setup = match service.unconfirmed_two_factor(&person.channel_id).await? {
+        let setup = match service.unconfirmed_two_factor(&person.channel_id, visitor.browser_token()).await? {
             Some(secret) => Some(Setup::new(&secret, &visitor.web().config().brand.name, &account.login)?),
             None => None,
         };
@@ -117,9 +118,10 @@ pub(crate) async fn show(person: Person) -> PageAnswer {
 }
 
 /// `POST /account/two-factor/begin`: a new secret for the app.
-pub(crate) async fn begin(PostedBy { person, .. }: PostedBy) -> PageAnswer {
-    person.visitor.web().service().begin_two_factor(&person.channel_id).await?;
-    Ok(person.visitor.redirect(TWO_FACTOR, None))
+pub(crate) async fn begin(Confirmed(PostedBy { person, .. }): Confirmed<PostedBy>) -> PageAnswer {
+    let visitor = &person.visitor;
+    visitor.web().service().begin_two_factor(&person.channel_id, visitor.browser_token()).await?;
+    Ok(visitor.redirect(TWO_FACTOR, None))
 }
 
 /// `POST /account/two-factor/confirm`: turns it on, and shows the recovery codes.

@@ -291,12 +291,7 @@ impl Drop for FileLock {
 pub(crate) fn lock(path: &Path) -> Result<FileLock, StoreError> {
     let mut name = path.as_os_str().to_owned();
     name.push(".lock");
-    let file = OpenOptions::new()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(&name)
-        .map_err(|error| cannot("cannot make the lock file of", path, &error))?;
+    let file = private().open(&name).map_err(|error| cannot("cannot make the lock file of", path, &error))?;
     match file.try_lock() {
         Ok(()) => Ok(FileLock(file)),
         Err(TryLockError::WouldBlock) => {
@@ -306,13 +301,18 @@ pub(crate) fn lock(path: &Path) -> Result<FileLock, StoreError> {
     }
 }
 
-/// Makes the file readable by this user alone. SQLite gives its log the same mode.
-fn make_private(path: &Path) -> Result<(), StoreError> {
+/// Opens a file. A new one is readable by this user alone.
+fn private() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.create(true).truncate(false).write(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path).map(drop).map_err(|error| cannot("cannot open", path, &error))
+    options
+}
+
+/// Makes the file readable by this user alone. SQLite gives its log the same mode.
+fn make_private(path: &Path) -> Result<(), StoreError> {
+    private().open(path).map(drop).map_err(|error| cannot("cannot open", path, &error))
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! Temporary folders. A process that was killed leaves its folder behind, and a later call for the same
 //! purpose deletes it.
 
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File};
 use std::io;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// The beginning of the name of a folder that is not locked yet.
@@ -12,6 +12,14 @@ const NEW: &str = ".stagedoor-new-";
 const FOLDER_MODE: u32 = 0o700;
 /// A file in the folder, locked as long as the process lives.
 const LOCK: &str = "lock";
+
+/// Makes a folder that stays, and those above it. New ones are for this user alone.
+///
+/// # Errors
+/// It cannot be made.
+pub fn make_private(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(path)
+}
 
 /// A folder that is deleted when this value is dropped.
 #[derive(Debug)]

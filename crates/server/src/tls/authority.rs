@@ -1,8 +1,8 @@
 //! The local certificate authority. Its key stays in the folder of its user and is never sent.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 use commands::trust::{AUTHORITY_FILE, pem};
@@ -47,7 +47,7 @@ impl Authority {
     /// A sentence for the developer.
     pub fn open(folder: &Path, now: Timestamp) -> Result<Self, String> {
         let problem = |error: io::Error| format!("--tls-folder {}: {error}", folder.display());
-        DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(problem)?;
+        temporary_folder::make_private(folder).map_err(problem)?;
         if fs::metadata(folder).map_err(problem)?.uid() != rustix::process::geteuid().as_raw() {
             return Err(problem(io::Error::other("it belongs to another user")));
         }

@@ -76,7 +76,8 @@ impl Service {
     /// Replaces the stream key of a channel. The earlier key is invalid from now on.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`] when the channel does not exist.
+    /// [`Refusal::NotFound`] when the channel does not exist; [`Refusal::RoleMissing`] for an operator with a
+    /// lower role than the channel's person.
     pub async fn reissue_stream_key(
         &self,
         channel: &ChannelId,
@@ -85,6 +86,7 @@ impl Service {
         let (channel, sealed) = (channel.clone(), self.sealed_stream_key(channel));
         self.write(async move |work: &mut Work<'_>| {
             let now = work.now();
+            work.lock_account_of_lower_rank(&channel).await?;
             if idempotency::claim(work, key.as_ref(), &()).await?.is_none() {
                 work.replace_stream_key(&channel, &sealed, now)
                     .await

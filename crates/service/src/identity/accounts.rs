@@ -67,6 +67,11 @@ impl<'a> Confirmation<'a> {
     pub const fn new(password: &'a str, browser: &'a BrowserToken) -> Self {
         Self { password, browser: Some(browser) }
     }
+
+    /// The browser.
+    pub(crate) const fn browser(self) -> Option<&'a BrowserToken> {
+        self.browser
+    }
 }
 
 impl<'a> From<&'a str> for Confirmation<'a> {

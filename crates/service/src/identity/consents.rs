@@ -97,7 +97,8 @@ impl Service {
     /// subscriptions made with them are revoked. A missing consent is no error.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`] when the application or the channel does not exist.
+    /// [`Refusal::NotFound`] when the application or the channel does not exist; [`Refusal::RoleMissing`] for
+    /// an operator with a lower role than the person.
     pub async fn withdraw_consent(&self, client_id: &ClientId, channel_id: &ChannelId) -> Result<(), Error> {
         let (client_id, channel_id) = (client_id.clone(), channel_id.clone());
         self.write(async move |work: &mut Work<'_>| {
@@ -111,6 +112,7 @@ impl Service {
                 .await?
                 .pop()
                 .ok_or(Refusal::NotFound(Resource::Channel))?;
+            work.lock_account_of_lower_rank(&channel_id).await?;
             if work.lock_consent(&client_id, &channel_id).await?.is_none() {
                 return Ok(());
             }

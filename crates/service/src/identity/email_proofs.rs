@@ -9,7 +9,7 @@ use domain::{ChannelId, Language, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::identity::accounts::{Confirmation, lock_unchanged, parse_email};
-use crate::identity::mail::{may_send, write_mail, write_notice};
+use crate::identity::mail::{may_send_link, write_mail, write_notice};
 use crate::identity::two_factor::check_code_if_on;
 use crate::work::Work;
 use crate::{Error, Purpose, Service};
@@ -118,7 +118,7 @@ pub(crate) async fn write_email_proof(
     }
     let Some(account) = work.account(channel).await? else { return Ok(false) };
     let (Some(to), None) = (account.email, account.email_verified_at) else { return Ok(false) };
-    if !may_send(work, channel, &to, false).await? {
+    if !may_send_link(work, channel, &to, false).await? {
         return Ok(false);
     }
     let expires_at = work.now().plus_ms(EMAIL_PROOF_LIFETIME_MS).as_millis();

@@ -44,9 +44,9 @@ pub(crate) async fn write_decoy(work: &mut Work<'_>, key: &ServiceKey, mail: &Ma
     insert(work, key, None, mail).await
 }
 
-/// Counts a message of an account to an address: `false` when there were too many within an hour. Then it is
-/// not written.
-pub(crate) async fn may_send(
+/// Counts a message with links of an account to an address: `false` when there were too many within an hour.
+/// Then it is not written. Strangers cause such messages, so notices are not counted with them.
+pub(crate) async fn may_send_link(
     work: &mut Work<'_>,
     channel: &ChannelId,
     to: &str,
@@ -59,8 +59,15 @@ pub(crate) async fn may_send(
         && work.count_mail(&address, now, over_since, max).await?)
 }
 
+/// Counts a notice: `false` when there were too many of its kind within an hour. Each kind has its own count,
+/// so that no act hides the notice of another one.
+async fn may_notify(work: &mut Work<'_>, channel: &ChannelId, kind: MailKind) -> Result<bool, Error> {
+    let (now, subject) = (work.now(), format!("{} of {channel}", kind.name()));
+    Ok(work.count_mail(&subject, now, now.plus_ms(-MAIL_COUNTED_MS), MAILS_MAX).await?)
+}
+
 /// Writes a message that informs the owner of an account, if the account has a proven address and there were
-/// not too many messages.
+/// not too many of its kind.
 pub(crate) async fn write_notice(
     work: &mut Work<'_>,
     service: &Service,
@@ -73,7 +80,7 @@ pub(crate) async fn write_notice(
     }
     let Some(account) = work.account(channel).await? else { return Ok(()) };
     let (Some(to), Some(_)) = (account.email, account.email_verified_at) else { return Ok(()) };
-    if !may_send(work, channel, &to, true).await? {
+    if !may_notify(work, channel, kind).await? {
         return Ok(());
     }
     let language = Mail::language_tag(language).to_owned();

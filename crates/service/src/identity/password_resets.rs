@@ -14,7 +14,7 @@ use store::Tx;
 use store::queries::accounts::Contact;
 
 use crate::identity::accounts::{about, set_password};
-use crate::identity::mail::{may_send, write_decoy, write_mail, write_notice};
+use crate::identity::mail::{may_send_link, write_decoy, write_mail, write_notice};
 use crate::work::Work;
 use crate::{Error, Purpose, Service};
 
@@ -73,12 +73,14 @@ impl Service {
             for Contact { channel_id, channel_name, login, email, email_verified_at } in contacts {
                 let Some(to) = email else { continue };
                 let is_proven = email_verified_at.is_some();
-                if sent.is_none() && !may_send(work, &channel_id, &to, is_proven).await? {
+                if !may_issue(work, &channel_id, PASSWORD_RESETS_MAX).await? {
+                    continue;
+                }
+                // Only a message that is written counts.
+                if sent.is_none() && !may_send_link(work, &channel_id, &to, is_proven).await? {
                     break;
                 }
-                let Some(token) = issue(work, &channel_id, Some(&to), PASSWORD_RESETS_MAX).await? else {
-                    continue;
-                };
+                let token = issue(work, &channel_id, Some(&to)).await?;
                 accounts.push(MailAccount { login, link: link(&page, &token) });
                 let name = if is_proven { flat_name(&channel_name) } else { String::new() };
                 sent.get_or_insert((channel_id, to, name));
@@ -99,27 +101,35 @@ impl Service {
         .await
     }
 
-    /// Issues a link for the operator, who gives it to the person.
+    /// Issues a link for the operator, who gives it to the person. The person gets a notice.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`] when the channel does not exist, is barred, or has no login.
-    pub async fn issue_password_reset(&self, channel: &ChannelId, page: &str) -> Result<IssuedReset, Error> {
+    /// [`Refusal::NotFound`] when the channel does not exist, is barred, or has no login, and for the
+    /// operator's own account.
+    pub async fn issue_password_reset(
+        &self,
+        channel: &ChannelId,
+        page: &str,
+        language: Language,
+    ) -> Result<IssuedReset, Error> {
         if !self.account_settings().passwords {
             return Err(Refusal::NotFound(Resource::Path).into());
         }
-        let id = channel.clone();
+        let (service, id) = (self.clone(), channel.clone());
         let now = self.now();
         let token = self
             .write(async move |work: &mut Work<'_>| {
                 if work.account(&id).await?.is_none() {
                     return Ok(None);
                 }
-                work.lock_account_of_lower_rank(&id).await?;
-                let token = issue(work, &id, None, i64::MAX).await?;
-                if token.is_some() {
-                    work.audit(AuditAction::PasswordResetIssue, &id).await?;
+                work.lock_account_of_another(&id).await?;
+                if !may_issue(work, &id, i64::MAX).await? {
+                    return Ok(None);
                 }
-                Ok::<_, Error>(token)
+                let token = issue(work, &id, None).await?;
+                write_notice(work, &service, &id, MailKind::PasswordResetIssued, language).await?;
+                work.audit(AuditAction::PasswordResetIssue, &id).await?;
+                Ok::<_, Error>(Some(token))
             })
             .await?;
         let token = token.ok_or(Refusal::NotFound(Resource::Channel))?;
@@ -199,22 +209,18 @@ async fn contacts(work: &mut Work<'_>, account: &str) -> Result<Vec<Contact>, Er
     Ok(contacts)
 }
 
-/// Issues a link; `None` for a barred person, and when there are `max` valid links.
-/// `email` is the address that it is sent to.
-async fn issue(
-    work: &mut Work<'_>,
-    channel: &ChannelId,
-    email: Option<&str>,
-    max: i64,
-) -> Result<Option<ResetToken>, Error> {
+/// Whether the person may get a link: not a barred one, and not one with `max` valid links.
+async fn may_issue(work: &mut Work<'_>, channel: &ChannelId, max: i64) -> Result<bool, Error> {
     let now = work.now();
-    if !work.lock_unbarred_channel(channel).await? || work.password_resets(channel, now).await? >= max {
-        return Ok(None);
-    }
+    Ok(work.lock_unbarred_channel(channel).await? && work.password_resets(channel, now).await? < max)
+}
+
+/// Issues a link. `email` is the address that it is sent to.
+async fn issue(work: &mut Work<'_>, channel: &ChannelId, email: Option<&str>) -> Result<ResetToken, Error> {
     let token = ResetToken::generate(work.random(Purpose::Reset));
-    let expires_at = now.plus_ms(PASSWORD_RESET_LIFETIME_MS);
+    let expires_at = work.now().plus_ms(PASSWORD_RESET_LIFETIME_MS);
     work.insert_password_reset(&token.hash(), channel, email, expires_at).await?;
-    Ok(Some(token))
+    Ok(token)
 }
 
 fn link(page: &str, token: &ResetToken) -> String {

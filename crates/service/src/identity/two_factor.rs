@@ -9,7 +9,7 @@ use domain::mail::MailKind;
 use domain::quota::QuotaName;
 use domain::refusal::Resource;
 use domain::seal::ServiceKey;
-use domain::secret::BrowserToken;
+use domain::secret::{BrowserToken, SecretHash};
 use domain::totp::{RecoveryCode, TotpSecret};
 use domain::{ChannelId, Invalid, Language, Refusal, Rule};
 use store::Tx;
@@ -100,13 +100,19 @@ impl Service {
         })
     }
 
-    /// Begins to turn the second step on: gives a new secret for the person's authenticator app.
+    /// Begins to turn the second step on in a browser: gives a new secret for the person's authenticator app.
+    /// Other browsers of the person do not see it, so that a stolen sign-in does not learn it.
     ///
     /// # Errors
     /// [`Refusal::NotFound`] when the second step is on already.
-    pub async fn begin_two_factor(&self, channel: &ChannelId) -> Result<TotpSecret, Error> {
+    pub async fn begin_two_factor(
+        &self,
+        channel: &ChannelId,
+        browser: &BrowserToken,
+    ) -> Result<TotpSecret, Error> {
         let secret = TotpSecret::generate(self.random(Purpose::TwoFactor));
-        let sealed = self.key().seal(&subject(channel), &secret.expose(), self.random(Purpose::Nonce));
+        let text = unconfirmed(&secret, browser);
+        let sealed = self.key().seal(&subject(channel), &text, self.random(Purpose::Nonce));
         let channel = channel.clone();
         self.write(async move |work: &mut Work<'_>| {
             if !work.lock_unbarred_channel(&channel).await? || !work.put_two_factor(&channel, &sealed).await?
@@ -119,12 +125,17 @@ impl Service {
         Ok(secret)
     }
 
-    /// The secret that a person has begun with and not confirmed.
-    pub async fn unconfirmed_two_factor(&self, channel: &ChannelId) -> Result<Option<TotpSecret>, Error> {
+    /// The secret that a person has begun with in this browser and not confirmed.
+    pub async fn unconfirmed_two_factor(
+        &self,
+        channel: &ChannelId,
+        browser: &BrowserToken,
+    ) -> Result<Option<TotpSecret>, Error> {
         let id = channel.clone();
         let found = self.read(async move |tx: &mut Tx| Ok(tx.two_factor(&id).await?)).await?;
         let found = found.filter(|found| found.confirmed_at.is_none());
-        Ok(found.and_then(|found| open(self.key(), channel, &found.sealed_secret)))
+        let secret = found.and_then(|found| open(self.key(), channel, &found.sealed_secret));
+        Ok(secret.filter(|secret| secret.is_of(browser)).map(|secret| secret.secret))
     }
 
     /// Turns the second step on, with the first code of the person's app. Gives the recovery codes, which are
@@ -140,13 +151,15 @@ impl Service {
         code: &str,
         language: Language,
     ) -> Result<Vec<RecoveryCode>, Error> {
+        let confirmation = confirmation.into();
         let account = self.checked_account(channel, confirmation).await?;
+        let browser = confirmation.browser().map(BrowserToken::hash);
         let (service, code) = (self.clone(), code.to_owned());
         let codes = self
             .write(async move |work: &mut Work<'_>| {
                 lock_unchanged(work, &account).await?;
                 let channel = &account.channel_id;
-                let verdict = check_first_code(work, service.key(), channel, &code).await?;
+                let verdict = check_first_code(work, service.key(), (channel, browser), &code).await?;
                 if verdict != Verdict::Right {
                     return Ok(Err(verdict));
                 }
@@ -227,12 +240,12 @@ impl Service {
     /// error.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`] when the channel does not exist.
+    /// [`Refusal::NotFound`] when the channel does not exist, and for the operator's own account.
     pub async fn remove_two_factor(&self, channel: &ChannelId, language: Language) -> Result<(), Error> {
         let (service, id) = (self.clone(), channel.clone());
         let removed = self
             .write(async move |work: &mut Work<'_>| {
-                work.lock_account_of_lower_rank(&id).await?;
+                work.lock_account_of_another(&id).await?;
                 let removed = work.delete_two_factor(&id).await?;
                 work.delete_pending_sign_ins(&id).await?;
                 if removed {
@@ -281,17 +294,25 @@ async fn check_code(
     Ok(if is_first_use { Verdict::Right } else { Verdict::Wrong })
 }
 
-/// Checks the code that confirms a secret.
+/// Checks the code that confirms a secret, in the browser that began with it. The confirmed secret is of no
+/// browser.
 async fn check_first_code(
     work: &mut Work<'_>,
     key: &ServiceKey,
-    channel: &ChannelId,
+    (channel, browser): (&ChannelId, Option<SecretHash>),
     code: &str,
 ) -> Result<Verdict, Error> {
     let Some(step) = charged_step(work, key, channel, code).await? else { return Ok(Verdict::Limited) };
     let Some(step) = step else { return Ok(Verdict::Wrong) };
     let now = work.now();
-    let is_confirmed = work.confirm_two_factor(channel, step, now).await?;
+    let found = work.two_factor(channel).await?.and_then(|found| open(key, channel, &found.sealed_secret));
+    let Some(Opened { secret, browser: Some(began) }) = found else { return Ok(Verdict::Wrong) };
+    if browser.is_none_or(|browser| browser.as_str() != began) {
+        return Ok(Verdict::Wrong);
+    }
+    let sealed = key.seal(&subject(channel), &secret.expose(), work.random(Purpose::Nonce));
+    let is_confirmed =
+        work.put_two_factor(channel, &sealed).await? && work.confirm_two_factor(channel, step, now).await?;
     Ok(if is_confirmed { Verdict::Right } else { Verdict::Wrong })
 }
 
@@ -309,7 +330,7 @@ async fn charged_step(
     }
     let secret = open(key, channel, &found.sealed_secret)
         .ok_or(Error::Internal("the secret of one-time codes was sealed with another service key"))?;
-    Ok(Some(secret.step_of(code, now)))
+    Ok(Some(secret.secret.step_of(code, now)))
 }
 
 async fn replace_recovery_codes(
@@ -330,6 +351,28 @@ pub(crate) fn subject(channel: &ChannelId) -> String {
     format!("two-factor secret of {channel}")
 }
 
-fn open(key: &ServiceKey, channel: &ChannelId, sealed: &str) -> Option<TotpSecret> {
-    key.open(&subject(channel), sealed).as_deref().and_then(TotpSecret::from_base32)
+/// A secret, and the hash of the browser that began with it, until it is confirmed.
+struct Opened {
+    secret: TotpSecret,
+    browser: Option<String>,
+}
+
+impl Opened {
+    fn is_of(&self, browser: &BrowserToken) -> bool {
+        self.browser.as_deref() == Some(browser.hash().as_str())
+    }
+}
+
+/// The text that is sealed for a secret that is not confirmed.
+fn unconfirmed(secret: &TotpSecret, browser: &BrowserToken) -> String {
+    format!("{} {}", secret.expose().as_str(), browser.hash().as_str())
+}
+
+fn open(key: &ServiceKey, channel: &ChannelId, sealed: &str) -> Option<Opened> {
+    let text = key.open(&subject(channel), sealed)?;
+    let (secret, browser) = match text.split_once(' ') {
+        Some((secret, browser)) => (secret, Some(browser.to_owned())),
+        None => (text.as_str(), None),
+    };
+    Some(Opened { secret: TotpSecret::from_base32(secret)?, browser })
 }

@@ -13,7 +13,7 @@ use domain::password_fault::PasswordFault;
 use domain::secret::BrowserToken;
 use domain::totp::TotpSecret;
 use domain::{ChannelId, Invalid, Language, Refusal, Rule};
-use service::accounts::NewAccount;
+use service::accounts::{Confirmation, NewAccount};
 use service::password_resets::ResetOutcome;
 use service::two_factor::EnteredCode;
 use service::{Error, Service};
@@ -285,7 +285,7 @@ async fn a_link_sets_a_password_once_within_half_an_hour() {
         assert!(!is_signed_in(&world, &token).await, "every browser is signed out");
         assert!(signs_in(&world, "haneul", NEW_PASSWORD).await.is_some());
 
-        let issued = world.service.issue_password_reset(&channel, PAGE).await.unwrap();
+        let issued = world.service.issue_password_reset(&channel, PAGE, Language::Korean).await.unwrap();
         let link = issued.link.split_once('=').unwrap().1.to_owned();
         world.advance_ms(PASSWORD_RESET_LIFETIME_MS as u64 - 1);
         assert!(world.service.is_password_reset(&link).await.unwrap());
@@ -293,7 +293,8 @@ async fn a_link_sets_a_password_once_within_half_an_hour() {
         assert!(!world.service.is_password_reset(&link).await.unwrap());
         assert_eq!(reset(&link, PASSWORD).await.unwrap(), ResetOutcome::LinkInvalid);
         let without_login = world.user("without-login").await;
-        let refused = refused(world.service.issue_password_reset(&without_login, PAGE).await);
+        let refused =
+            refused(world.service.issue_password_reset(&without_login, PAGE, Language::Korean).await);
         assert_eq!(refused.status(), 404);
     })
     .await;
@@ -398,10 +399,10 @@ fn next_step(world: &World) {
 
 /// An account whose sign-in has a second step.
 pub(crate) async fn with_two_factor(world: &World, login: &str) -> (ChannelId, TotpSecret, Vec<String>) {
-    let (channel, _) = registered(world, login).await;
-    let secret = world.service.begin_two_factor(&channel).await.unwrap();
-    let code = code(world, &secret);
-    let codes = world.service.confirm_two_factor(&channel, PASSWORD, &code, Language::Korean).await.unwrap();
+    let (channel, browser) = registered(world, login).await;
+    let secret = world.service.begin_two_factor(&channel, &browser).await.unwrap();
+    let (code, proof) = (code(world, &secret), Confirmation::new(PASSWORD, &browser));
+    let codes = world.service.confirm_two_factor(&channel, proof, &code, Language::Korean).await.unwrap();
     let codes = codes.iter().map(|code| code.expose().to_owned()).collect();
     (channel, secret, codes)
 }
@@ -410,20 +411,28 @@ pub(crate) async fn with_two_factor(world: &World, login: &str) -> (ChannelId, T
 async fn a_sign_in_with_a_second_step_needs_a_code_that_was_not_used() {
     both(|world| async move {
         let (channel, token) = registered(&world, "haneul").await;
-        let secret = world.service.begin_two_factor(&channel).await.unwrap();
+        let secret = world.service.begin_two_factor(&channel, &token).await.unwrap();
         assert!(signs_in(&world, "haneul", PASSWORD).await.is_some(), "it is not confirmed");
         let confirm = async |password: &str, code: &str| {
-            world.service.confirm_two_factor(&channel, password, code, Language::Korean).await
+            let proof = Confirmation::new(password, &token);
+            world.service.confirm_two_factor(&channel, proof, code, Language::Korean).await
         };
         assert_eq!(refused(confirm("wrong", "000000").await), invalid("password", Rule::RightPassword));
         assert_eq!(refused(confirm(PASSWORD, "12345").await), invalid("code", Rule::RightCode));
-        assert_eq!(world.service.unconfirmed_two_factor(&channel).await.unwrap(), Some(secret.clone()));
+        let shown = async |browser| world.service.unconfirmed_two_factor(&channel, browser).await.unwrap();
+        assert_eq!(shown(&token).await, Some(secret.clone()));
         let first = code(&world, &secret);
+        // Another browser of the person neither sees the secret nor confirms it.
+        let other = signs_in(&world, "haneul", PASSWORD).await.unwrap();
+        assert_eq!(shown(&other).await, None);
+        let proof = Confirmation::new(PASSWORD, &other);
+        let foreign = world.service.confirm_two_factor(&channel, proof, &first, Language::Korean).await;
+        assert_eq!(refused(foreign), invalid("code", Rule::RightCode));
         let codes = confirm(PASSWORD, &first).await.unwrap();
         assert_eq!(codes.len(), RECOVERY_CODES);
-        assert_eq!(world.service.unconfirmed_two_factor(&channel).await.unwrap(), None);
+        assert_eq!(shown(&token).await, None);
         assert!(is_signed_in(&world, &token).await);
-        assert!(world.service.begin_two_factor(&channel).await.is_err(), "it is on");
+        assert!(world.service.begin_two_factor(&channel, &token).await.is_err(), "it is on");
 
         let pending = signs_in(&world, "haneul", PASSWORD).await.unwrap();
         assert!(!is_signed_in(&world, &pending).await && world.service.awaits_code(&pending).await.unwrap());

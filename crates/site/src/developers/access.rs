@@ -1,5 +1,6 @@
 //! Who may see a page: the role of a person over its application, or in its organization.
 
+use domain::mail::MailKind;
 use domain::member::MemberRole;
 use domain::refusal::Resource;
 use domain::{ClientId, Invalid, OrganizationId, Refusal, Rule};
@@ -48,6 +49,15 @@ pub(super) async fn organization(
 ) -> Result<Membership, Failure> {
     let id = organization_id_of(id)?;
     Ok(person.visitor.web().service().membership(&person.channel_id, &id, at_least).await?)
+}
+
+/// Informs a person about what was done with the person's sign-in.
+///
+/// # Errors
+/// When the store fails.
+pub(super) async fn notify(person: &Person, kind: MailKind) -> Result<(), service::Error> {
+    let (visitor, channel) = (&person.visitor, &person.channel_id);
+    visitor.web().service().notify(channel, kind, visitor.lang().into()).await
 }
 
 /// The client id in the path of a page.

@@ -2,15 +2,17 @@
 
 use askama::Template;
 use domain::OrganizationId;
+use domain::mail::MailKind;
 use domain::member::MemberRole;
 use service::application_offers::SentOffer;
 use service::owned_applications::DeveloperApplication;
 use web::pages::{Area, FieldErrors, Flash, Lang, Moment, Shell, filters};
 use web::{FormTarget, PageAnswer, PathId, Person, PostedBy};
 
-use super::access::{application, living_application};
+use super::access::{application, living_application, notify};
 use super::frame::{AppFrame, AppTab, address};
 use super::paths::DEVELOPERS;
+use crate::confirmed::Confirmed;
 use crate::forms::at_field;
 use crate::question::{Question, is_sure};
 
@@ -116,7 +118,10 @@ pub(super) async fn switch(PathId(id): PathId, PostedBy { person, fields }: Post
 }
 
 /// `POST …/owner`: hands the application over.
-pub(super) async fn hand_over(PathId(id): PathId, PostedBy { person, fields }: PostedBy) -> PageAnswer {
+pub(super) async fn hand_over(
+    PathId(id): PathId,
+    Confirmed(PostedBy { person, fields }): Confirmed<PostedBy>,
+) -> PageAnswer {
     let application = living_application(&person, &id, MemberRole::Admin).await?;
     let (visitor, service) = (&person.visitor, person.service());
     let client_id = &application.details.life.application.client_id;
@@ -137,7 +142,10 @@ pub(super) async fn hand_over(PathId(id): PathId, PostedBy { person, fields }: P
         Err(error) => Err(error),
     };
     match handed_over {
-        Ok(()) => Ok(visitor.redirect(&address(client_id.as_str(), END), Some(Flash::AppHandedOver))),
+        Ok(()) => {
+            notify(&person, MailKind::ApplicationOffered).await?;
+            Ok(visitor.redirect(&address(client_id.as_str(), END), Some(Flash::AppHandedOver)))
+        }
         Err(error) => {
             let errors = at_field(error, visitor.lang())?;
             visitor.form_again(&ManagePage { errors, ..page })
@@ -161,7 +169,10 @@ fn owner_question(application: &DeveloperApplication, to: &str, lang: Lang) -> Q
 }
 
 /// `POST …/offer`: offers the application to a login, or takes the offer back.
-pub(super) async fn offer(PathId(id): PathId, PostedBy { person, fields }: PostedBy) -> PageAnswer {
+pub(super) async fn offer(
+    PathId(id): PathId,
+    Confirmed(PostedBy { person, fields }): Confirmed<PostedBy>,
+) -> PageAnswer {
     let application = living_application(&person, &id, MemberRole::Admin).await?;
     let (visitor, service) = (&person.visitor, person.service());
     let client_id = &application.details.life.application.client_id;
@@ -172,7 +183,10 @@ pub(super) async fn offer(PathId(id): PathId, PostedBy { person, fields }: Poste
     }
     let login = fields.text("login").trim();
     match service.offer_application(&person.channel_id, client_id, login).await {
-        Ok(()) => Ok(visitor.redirect(&back, Some(Flash::AppOffered))),
+        Ok(()) => {
+            notify(&person, MailKind::ApplicationOffered).await?;
+            Ok(visitor.redirect(&back, Some(Flash::AppOffered)))
+        }
         Err(error) => {
             let errors = at_field(error, visitor.lang())?;
             let page = ManagePage::new(&person, &application).await?;

@@ -1,6 +1,7 @@
 //! `/developers/organizations/{organizationId}`: members, invitations and verification of an organization.
 
 use askama::Template;
+use domain::mail::MailKind;
 use domain::member::MemberRole;
 use domain::refusal::Resource;
 use domain::review::{ReviewState, ReviewSubject};
@@ -9,10 +10,11 @@ use service::organization_members::{Member, Membership};
 use web::pages::{Area, FieldErrors, Flash, Lang, Moment, Shell, filters};
 use web::{Failure, FormTarget, PageAnswer, PathId, PathIds, Person, PostedBy, Visitor};
 
-use super::access::{organization, organization_id_of};
+use super::access::{notify, organization, organization_id_of};
 use super::frame::role_name;
 use super::paths::{DEVELOPERS, NEW_ORGANIZATION};
 use super::scopes::{RequestLine, RequestTexts, finish_withdrawal, request_line, request_texts};
+use crate::confirmed::Confirmed;
 use crate::forms::at_field;
 use crate::question::{Question, is_sure};
 
@@ -231,7 +233,10 @@ pub(super) async fn withdraw(PathIds(id, request): PathIds, PostedBy { person, .
 }
 
 /// `POST …/invitations`: invites a login, or takes an invitation back.
-pub(super) async fn invite(PathId(id): PathId, PostedBy { person, fields }: PostedBy) -> PageAnswer {
+pub(super) async fn invite(
+    PathId(id): PathId,
+    Confirmed(PostedBy { person, fields }): Confirmed<PostedBy>,
+) -> PageAnswer {
     let membership = organization(&person, &id, MemberRole::Admin).await?;
     let id = membership.organization.organization_id.clone();
     let service = person.service();
@@ -245,6 +250,9 @@ pub(super) async fn invite(PathId(id): PathId, PostedBy { person, fields }: Post
         Ok(role) => service.invite_member(&person.channel_id, &id, login, role).await,
         Err(invalid) => Err(invalid.into()),
     };
+    if invited.is_ok() {
+        notify(&person, MailKind::MemberChanged).await?;
+    }
     answer(&person, membership, invited, Flash::Invited, (login, &name)).await
 }
 
@@ -275,7 +283,7 @@ pub(super) async fn answer_invitation(
 /// `POST …/members/{channelId}`: another role, or none. Every member may leave.
 pub(super) async fn change_member(
     PathIds(id, member): PathIds,
-    PostedBy { person, fields }: PostedBy,
+    Confirmed(PostedBy { person, fields }): Confirmed<PostedBy>,
 ) -> PageAnswer {
     let not_found = || Refusal::NotFound(Resource::Organization);
     let member = ChannelId::parse("channelId", &member).map_err(|_| not_found())?;
@@ -287,6 +295,9 @@ pub(super) async fn change_member(
     let (visitor, service) = (&person.visitor, person.service());
     if fields.is_checked("remove") {
         let removed = service.remove_member(&person.channel_id, &id, &member).await;
+        if removed.is_ok() {
+            notify(&person, MailKind::MemberChanged).await?;
+        }
         if removed.is_ok() && is_me {
             return Ok(visitor.redirect(DEVELOPERS, Some(Flash::Saved)));
         }
@@ -303,6 +314,9 @@ pub(super) async fn change_member(
         Ok(role) => service.change_member(&person.channel_id, &id, &member, role).await,
         Err(invalid) => Err(invalid.into()),
     };
+    if changed.is_ok() {
+        notify(&person, MailKind::MemberChanged).await?;
+    }
     answer(&person, membership, changed, Flash::Saved, ("", &name)).await
 }
 

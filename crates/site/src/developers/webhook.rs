@@ -2,6 +2,7 @@
 
 use askama::Template;
 use domain::delivery::DisabledReason;
+use domain::mail::MailKind;
 use domain::member::MemberRole;
 use domain::refusal::Resource;
 use domain::secret::WebhookSecret;
@@ -13,9 +14,10 @@ use service::webhooks::{Webhook, WebhookDetails};
 use web::pages::{Area, FieldErrors, Flash, Moment, Shell, filters};
 use web::{FormTarget, PageAnswer, PathId, Person, PostedBy, Visitor};
 
-use super::access::living_application;
+use super::access::{living_application, notify};
 use super::frame::{AppFrame, AppTab, address};
 use super::webhook_texts::{WebhookTexts, texts};
+use crate::confirmed::Confirmed;
 use crate::forms::at_field;
 use crate::webhook_words::{disabled_reason, webhook_state, without_query};
 
@@ -208,7 +210,10 @@ pub(super) async fn show(PathId(id): PathId, person: Person) -> PageAnswer {
 }
 
 /// `POST …/webhook`: another address, or the button that enables the webhook.
-pub(super) async fn save(PathId(id): PathId, PostedBy { person, fields }: PostedBy) -> PageAnswer {
+pub(super) async fn save(
+    PathId(id): PathId,
+    Confirmed(PostedBy { person, fields }): Confirmed<PostedBy>,
+) -> PageAnswer {
     let application = living_application(&person, &id, MemberRole::Developer).await?;
     let (visitor, service) = (&person.visitor, person.service());
     let client_id = &application.details.life.application.client_id;
@@ -220,7 +225,10 @@ pub(super) async fn save(PathId(id): PathId, PostedBy { person, fields }: Posted
     };
     match saved {
         Ok(None) => Ok(visitor.redirect(&here, Some(Flash::Saved))),
-        Ok(Some(secret)) => WebhookPage::with_secret(&person, &application, &secret).await,
+        Ok(Some(secret)) => {
+            notify(&person, MailKind::WebhookSecretMade).await?;
+            WebhookPage::with_secret(&person, &application, &secret).await
+        }
         Err(error) => {
             let errors = at_field(error, visitor.lang())?;
             let page = WebhookPage::new(&person, &application).await?;

@@ -12,6 +12,7 @@ use super::detail::{Act, Detail, DetailTable};
 use super::frame::{Section, Shown, not_found, unknown_action};
 use super::paths::APPLICATIONS;
 use crate::affected::affected_sentence;
+use crate::confirmed::Confirmed;
 
 /// What ends the credentials of an application, with whom it affects.
 pub(super) fn leak_acts(affected: Affected, lang: Lang) -> [Act; 2] {
@@ -116,7 +117,7 @@ pub(super) async fn show(operator: OperatorPerson<role::Read>, PathIds(id, secre
 /// `POST /operator/applications/{clientId}/secrets/{secretId}`: revokes a secret.
 pub(super) async fn change(
     PathIds(id, secret): PathIds,
-    PostedByOperator { operator, fields }: PostedByOperator<role::Write>,
+    Confirmed(PostedByOperator { operator, fields }): Confirmed<PostedByOperator<role::Write>>,
 ) -> PageAnswer {
     if fields.text("action") != "revoke" {
         return Err(unknown_action().into());

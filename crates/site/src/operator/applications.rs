@@ -19,6 +19,7 @@ use super::frame::{Badge, Section, Shown, href, not_found, unknown_action};
 use super::list::{ItemList, ListRow, Search, StateLink, nothing_here, searched};
 use super::paths::{APPLICATIONS, AUDIT, ORGANIZATIONS, PAGE_SIZE, PEOPLE, WEBHOOKS};
 use super::related::sessions_of;
+use crate::confirmed::Confirmed;
 
 /// The field of the form with the part of the quotas.
 const PERCENT: &str = "percent";
@@ -125,7 +126,7 @@ pub(super) async fn show(operator: OperatorPerson<role::Read>, PathId(id): PathI
 /// `POST /operator/applications/{clientId}`: what the button says.
 pub(super) async fn change(
     PathId(id): PathId,
-    PostedByOperator { operator, fields }: PostedByOperator<role::Write>,
+    Confirmed(PostedByOperator { operator, fields }): Confirmed<PostedByOperator<role::Write>>,
 ) -> PageAnswer {
     let (client_id, service) = (client_id(&id)?, operator.service());
     let visitor = operator.visitor();

@@ -191,7 +191,7 @@ pub(super) async fn show(operator: OperatorPerson<role::Admin>, PathId(id): Path
 /// `POST /operator/keys/{keyId}`: revokes a key.
 pub(super) async fn revoke(
     PathId(id): PathId,
-    PostedByOperator { operator, fields }: PostedByOperator<role::Admin>,
+    Confirmed(PostedByOperator { operator, fields }): Confirmed<PostedByOperator<role::Admin>>,
 ) -> PageAnswer {
     if fields.text("action") != "revoke" {
         return Err(unknown_action().into());

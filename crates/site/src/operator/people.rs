@@ -104,7 +104,7 @@ pub(super) async fn show(operator: OperatorPerson<role::Read>, PathId(id): PathI
 /// `POST /operator/people/{channelId}`: what the button says.
 pub(super) async fn change(
     PathId(id): PathId,
-    PostedByOperator { operator, fields }: PostedByOperator<role::Write>,
+    Confirmed(PostedByOperator { operator, fields }): Confirmed<PostedByOperator<role::Write>>,
 ) -> PageAnswer {
     let (channel_id, service) = (channel_id(&id)?, operator.service());
     let visitor = operator.visitor();
@@ -135,7 +135,8 @@ async fn reset_password<R>(operator: &OperatorPerson<R>, channel_id: &ChannelId)
     let visitor = operator.visitor();
     let lang = visitor.lang();
     let page = visitor.web().reset_page();
-    let issued = operator.service().issue_password_reset(channel_id, &page).await?;
+    let issued =
+        operator.service().issue_password_reset(channel_id, &page, visitor.web().config().language).await?;
     let until = Moment::of(issued.expires_at, visitor.now(), lang).full;
     let note = match lang {
         Lang::Ko => {
@@ -212,7 +213,7 @@ async fn detail<R>(operator: &OperatorPerson<R>, id: &ChannelId) -> Result<Detai
         links,
         once: None,
         form: visitor.form(format!("{PEOPLE}/{id}")),
-        acts: if may_change { acts(&channel, lang) } else { Vec::new() },
+        acts: if may_change { acts(&channel, operator.person.channel_id == *id, lang) } else { Vec::new() },
         choice: (operator.role >= OperatorRole::Admin && channel.login.is_some())
             .then(|| role_choice(visitor, id, channel.operator_role)),
     })
@@ -236,9 +237,11 @@ fn role_choice(visitor: &Visitor, id: &ChannelId, role: Option<OperatorRole>) ->
     }
 }
 
-fn acts(channel: &ChannelDetails, lang: Lang) -> Vec<Act> {
+/// A person's own password and second step have their own pages, which ask for the password.
+fn acts(channel: &ChannelDetails, is_own: bool, lang: Lang) -> Vec<Act> {
     let mut acts = Vec::new();
-    if channel.login.is_some() && channel.barred_at.is_none() {
+    let may_sign_in = channel.login.is_some() && channel.barred_at.is_none();
+    if may_sign_in && !is_own {
         acts.push(Act::new(
             "reset-password",
             lang.pick("비밀번호 재설정 링크 발급", "Reset password"),
@@ -255,6 +258,8 @@ fn acts(channel: &ChannelDetails, lang: Lang) -> Vec<Act> {
                 "For a person who lost the device and the recovery codes.",
             ),
         ));
+    }
+    if may_sign_in {
         acts.push(Act::new(
             "sign-out",
             lang.pick("모든 브라우저에서 로그아웃", "Sign every browser out"),

@@ -160,8 +160,14 @@ impl<P> fmt::Debug for PostedAt<P> {
     }
 }
 
-/// The stream key is only on the desk of its own streamer.
-impl OfPerson for PostedAt<at::StreamKey> {
+/// A page that only the channel's own streamer opens.
+pub(crate) trait OfStreamer: AtPlace {}
+
+impl OfStreamer for at::StreamKey {}
+
+impl OfStreamer for at::Managers {}
+
+impl<P: OfStreamer> OfPerson for PostedAt<P> {
     fn visitor(&self) -> &Visitor {
         &self.desk.visitor
     }

@@ -9,6 +9,7 @@ use service::organizations::ListPage;
 use web::pages::{Area, FieldErrors, Flash, Lang, Moment, Shell, filters};
 use web::{FormFields, FormTarget, PageAnswer};
 
+use crate::confirmed::Confirmed;
 use crate::forms::at_field;
 use crate::studio::at;
 use crate::studio::chat_row::role_name;
@@ -111,7 +112,9 @@ pub(crate) async fn show(StudioAt { desk, .. }: StudioAt<at::Managers>) -> PageA
 }
 
 /// `POST /studio/managers`: gives a role, or changes it.
-pub(crate) async fn give(PostedAt { desk, fields, .. }: PostedAt<at::Managers>) -> PageAnswer {
+pub(crate) async fn give(
+    Confirmed(PostedAt { desk, fields, .. }): Confirmed<PostedAt<at::Managers>>,
+) -> PageAnswer {
     let visitor = &desk.visitor;
     let (target, role) = (fields.text("managerChannelId"), fields.text("userRole"));
     let (errors, people) = match given(&desk, &fields).await {

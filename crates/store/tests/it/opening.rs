@@ -60,7 +60,7 @@ async fn closing_leaves_one_private_file_without_a_log() {
         let file = format!("{}{suffix}", path.display());
         std::fs::metadata(file).map(|data| data.permissions().mode() & 0o777).ok()
     };
-    assert_eq!((mode(""), mode("-wal")), (Some(0o600), Some(0o600)));
+    assert_eq!((mode(""), mode("-wal"), mode(".lock")), (Some(0o600), Some(0o600), Some(0o600)));
     store.close().await;
     assert_eq!((mode(""), mode("-wal")), (Some(0o600), None));
 }

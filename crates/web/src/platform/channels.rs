@@ -238,7 +238,7 @@ pub async fn reset_password(
     ChannelPath(channel_id): ChannelPath,
 ) -> Answer<PasswordReset> {
     let page = web.reset_page();
-    let issued = operator.service().issue_password_reset(&channel_id, &page).await?;
+    let issued = operator.service().issue_password_reset(&channel_id, &page, web.config().language).await?;
     Ok(Success(PasswordReset { link: issued.link, expires_date: issued.expires_at.rfc3339() }))
 }
 

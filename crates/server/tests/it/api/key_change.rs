@@ -1,7 +1,7 @@
 //! The operator key and the service key are changed while the service runs, on each node in its turn.
 
 use domain::seal::ServiceKey;
-use domain::secret::OperatorKey;
+use domain::secret::{BrowserToken, OperatorKey};
 use domain::{ChannelId, ClientId, Scope};
 use serde_json::json;
 use server::{Environment, Node, Settings};
@@ -32,6 +32,11 @@ async fn start(target: &Target, key: &str, other: Option<&str>) -> Result<Node, 
     Node::start(settings, Environment::system()).await
 }
 
+/// The browser in which the second step is begun.
+fn browser() -> BrowserToken {
+    BrowserToken::generate([7; 32])
+}
+
 /// What is sealed for one streamer and one application.
 #[derive(Debug, PartialEq)]
 struct Secrets {
@@ -48,7 +53,8 @@ async fn secrets(node: &Node, token: &str, channel: &ChannelId, client: &ClientI
         return None;
     }
     let webhook = node.service().signing_webhook_secret(client).await.expect("the store answers")?;
-    let two_factor = node.service().unconfirmed_two_factor(channel).await.expect("the store answers")?;
+    let two_factor =
+        node.service().unconfirmed_two_factor(channel, &browser()).await.expect("the store answers")?;
     Some(Secrets {
         stream_key: answer.content()["streamKey"].as_str().expect("a key").to_owned(),
         webhook: webhook.expose().to_owned(),
@@ -84,7 +90,7 @@ async fn both_keys_are_valid_until_every_secret_is_sealed_again() {
         api.operator(webhook).await.content();
         let (channel, client) =
             (ChannelId::stored(person.channel_id.clone()), ClientId::stored("publisher".to_owned()));
-        first.service().begin_two_factor(&channel).await.expect("a secret");
+        first.service().begin_two_factor(&channel, &browser()).await.expect("a secret");
         let made = secrets(&first, &token, &channel, &client).await.expect("sealed with the first key");
         first.stop().await;
 

@@ -1,5 +1,7 @@
 //! `stagedoor serve`: no seed, and none of the sandbox's ways to sign in.
 
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::Stdio;
 
 use testkit::{Api, Browser, Request, Tokens, encode, patiently, query_value};
@@ -87,6 +89,25 @@ async fn a_new_service_is_empty_and_keeps_its_data() {
     assert_eq!(url, format!("https://node1.api.example.com?auth={token}"));
     let next = Tokens::of(&api.refresh(&app, &tokens.refresh).await.content());
     api.me(&next.access).await.content();
+    stop(child).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn folders_and_files_of_the_data_are_for_their_user_alone() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let shell = r#"umask 022 && exec "$0" "$@""#;
+    let data = folder.path().join("a/b");
+    let program = env!("CARGO_BIN_EXE_stagedoor");
+    let mut command = Command::new("sh");
+    command.args(["-c", shell, program, "serve", "--listen", "127.0.0.1:0", "--data"]).arg(&data);
+    command.env("STAGEDOOR_OPERATOR_KEY", KEY).kill_on_drop(true);
+    let (child, _) = serve(command, &folder).await;
+    let mode = |path: &Path| path.metadata().expect("it is there").permissions().mode() & 0o777;
+    assert_eq!((mode(&folder.path().join("a")), mode(&data)), (0o700, 0o700));
+    for entry in std::fs::read_dir(&data).expect("a folder") {
+        let path = entry.expect("a file").path();
+        assert_eq!(mode(&path), 0o600, "{}", path.display());
+    }
     stop(child).await;
 }
 

@@ -5,8 +5,9 @@ use std::time::Duration;
 use serde_json::json;
 use testkit::{Browser, Form, Page, Request, Setup, World, both};
 
+use super::attacks::TABLE;
 use super::developers::{address, form, register, with};
-use super::{assert_guarded, signed_in};
+use super::{assert_guarded, proven, signed_in};
 
 /// The form of the page that asks for the proof.
 #[track_caller]
@@ -27,6 +28,125 @@ async fn late(world: &World) -> (Browser, testkit::Person, testkit::Application)
     let app = register(&mut browser, "봇", "").await;
     world.advance(Duration::from_mins(11));
     (browser, person, app)
+}
+
+/// Forms that an old sign-in may post. Every other one asks for a fresh proof.
+const WITHOUT_PROOF: &[(&str, &[&str])] = &[
+    (
+        "it asks for the password itself, each time",
+        &[
+            "/account/email",
+            "/account/password",
+            "/account/delete",
+            "/account/two-factor/confirm",
+            "/account/two-factor/codes",
+            "/account/two-factor/off",
+        ],
+    ),
+    (
+        "it is a way to a proof, or is done with a link that was sent to the address",
+        &["/account/confirm/{name}", "/account/email/link", "/account/email/proof"],
+    ),
+    (
+        "it takes access away only",
+        &[
+            "/account/apps/{clientId}",
+            "/account/sessions",
+            "/account/sessions/{sessionId}",
+            "/developers/applications/{clientId}/secrets/{secretId}",
+            "/developers/applications/{clientId}/leak",
+            "/developers/applications/{clientId}/sessions/{sessionKey}",
+            "/developers/applications/{clientId}/webhook/removal",
+            "/developers/applications/{clientId}/requests/{requestId}",
+            "/developers/organizations/{organizationId}/requests/{requestId}",
+            "/developers/invitations",
+            "/studio/managers/remove",
+        ],
+    ),
+    (
+        "it changes only what no credential depends on, or what can be taken back",
+        &[
+            "/developers/register",
+            "/developers/applications/{clientId}/settings",
+            "/developers/applications/{clientId}/logo",
+            "/developers/applications/{clientId}/scopes",
+            "/developers/applications/{clientId}/drops",
+            "/developers/applications/{clientId}/disabled",
+            "/developers/applications/{clientId}/deleted",
+            "/developers/applications/{clientId}/connection",
+            "/developers/applications/{clientId}/webhook/test",
+            "/developers/applications/{clientId}/webhook/deliveries",
+            "/developers/applications/{clientId}/webhook/deliveries/{messageId}",
+            "/developers/new-organization",
+            "/developers/organizations/{organizationId}",
+            "/developers/organizations/{organizationId}/verification",
+            "/operator/requests/{requestId}",
+            "/operator/organizations/{organizationId}",
+            "/operator/webhooks/{clientId}",
+        ],
+    ),
+    (
+        "it makes a secret sign that was made with a proof, or takes over what another person gives",
+        &[
+            "/developers/applications/{clientId}/webhook/secrets/{secretId}",
+            "/developers/offers/{clientId}",
+            "/developers/organizations/{organizationId}/invitation",
+        ],
+    ),
+];
+
+/// A new form fails here until it asks for a proof or has its reason above.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_form_asks_for_a_proof_or_has_a_reason() {
+    both(Setup::default(), |world| async move {
+        let (browser, _, _) = late(&world).await;
+        let listed: Vec<&str> = WITHOUT_PROOF.iter().flat_map(|(_, paths)| *paths).copied().collect();
+        let mut asking = Vec::new();
+        let parts = ["/account", "/developers", "/operator", "/studio/managers", "/studio/stream-key"];
+        for (method, path, _) in TABLE {
+            // The other forms of the studio are of the broadcast and the chat.
+            if *method != "POST" || !parts.iter().any(|part| path.starts_with(part)) {
+                continue;
+            }
+            let target: Vec<_> =
+                path.split('/').map(|part| if part.starts_with('{') { "gaon" } else { part }).collect();
+            let form = Form { action: target.join("/"), method: "post".to_owned(), ..Form::default() };
+            let page = browser.clone().submit(&proven(&browser, form)).await;
+            let asks = page.response.status == 403 && page.response.text().contains("confirmPassword");
+            if asks {
+                asking.push(*path);
+            }
+            assert_ne!(asks, listed.contains(path), "{path}: {}", page.response.status);
+        }
+        assert!(asking.len() >= 20, "{asking:?}");
+    })
+    .await;
+}
+
+/// The pages for others are no way around an operator's own password and second step.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_operator_does_not_reset_the_own_account() {
+    both(Setup::default(), |world| async move {
+        let (mut browser, person, _) = late(&world).await;
+        world.person("byeol").create().await;
+        let others = browser.open("/operator/people/byeol").await;
+        let own = browser.open("/operator/people/gaon").await;
+        for action in ["remove-two-factor", "reset-password"] {
+            let pressed = ("action".to_owned(), action.to_owned());
+            assert!(own.forms.iter().all(|form| !form.buttons.contains(&pressed)), "{action}");
+            let form = others.forms.iter().find(|form| form.buttons.contains(&pressed)).expect("a form");
+            let confirm = browser.submit(&form.clone().press("action", action)).await;
+            let confirm = match confirm.response.status {
+                403 => asked(&confirm, "/operator/people/byeol").fill("confirmPassword", &person.password),
+                _ => form.clone().press("action", action),
+            };
+            assert!(matches!(browser.submit(&confirm).await.response.status, 200 | 303), "{action}");
+            let own = Form { action: "/operator/people/gaon".to_owned(), ..form.clone() };
+            let own = proven(&browser, own.press("action", action));
+            assert_eq!(browser.submit(&own).await.response.status, 404, "{action}");
+        }
+    })
+    .await;
 }
 
 /// Each act, with the page of its form and a part of what is done.
