@@ -69,8 +69,13 @@ async fn what_is_done_with_a_sign_in_is_told_to_its_person() {
     post(browser, &proof, "/account/email/proof", &[]).await;
 
     let app = [("name", "봇"), ("redirectUris", "https://bot.example/cb")];
-    let made = post(browser, "/developers/register", "/developers/register", &app).await.response.text();
-    let app = made.split("/developers/applications/").nth(1).and_then(|rest| rest.split(['"', '/']).next());
+    let made = post(browser, "/developers/register", "/developers/register", &app).await;
+    let app = made
+        .response
+        .text()
+        .split("/developers/applications/")
+        .nth(1)
+        .and_then(|rest| rest.split(['"', '/']).next());
     let app = format!("/developers/applications/{}", app.expect("an application"));
     let url = [("url", "https://bot.example/hook")];
     post(browser, &format!("{app}/webhook"), &format!("{app}/webhook"), &url).await;
