@@ -203,7 +203,8 @@ impl Store {
         }
     }
 
-    /// Measures the store, which has this id. On PostgreSQL the disk is not measured, because it is another machine's.
+    /// Measures the store, which has this id. On PostgreSQL the disk is not measured, because it is another
+    /// machine's.
     pub async fn measure(&self, store: &StoreId) -> Result<Measures, StoreError> {
         match &self.0 {
             Engine::Sqlite(engine) => engine.measure(store).await,

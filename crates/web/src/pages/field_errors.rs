@@ -41,7 +41,8 @@ fn sentence(text: String) -> String {
     let first = text.split(' ').next().unwrap_or_default();
     match first {
         "must" | "is" | "has" | "needs" | "cannot" | "signs" => format!("This {text}"),
-        _ if first.starts_with(|letter: char| letter.is_ascii_lowercase()) => {
+        // An address at the beginning keeps its letters.
+        _ if first.starts_with(|letter: char| letter.is_ascii_lowercase()) && !first.contains("://") => {
             text[..1].to_ascii_uppercase() + &text[1..]
         }
         _ => text,

@@ -452,9 +452,9 @@ const RESENT: &[&str] = &["WAITING", "DELIVERED", "DEAD", MISSING];
 
 impl Body for ResendWindow {
     fn form() -> impl JsonForm<Out = Self> {
-        let named = name(RESENT).with(|kind| kind.default(DeliveryState::Dead.name())).about(
-            "MISSING: claims since the webhook was made, of the last 30 days, that have no message get one.",
-        );
+        let named = name(RESENT)
+            .with(|kind| kind.default(DeliveryState::Dead.name()))
+            .about("`MISSING` writes a message for each claim of the last 30 days that has none.");
         let state = |name: Option<&'static str>| match name {
             Some(MISSING) => None,
             Some(name) => DeliveryState::from_name(name),

@@ -10,7 +10,7 @@ use crate::http::answer::Problem;
 use crate::time_text;
 
 /// The fields of one call.
-pub(in crate::http) struct GivenFields(pub Map<String, Value>);
+pub(crate) struct GivenFields(pub Map<String, Value>);
 
 impl GivenFields {
     /// A text.

@@ -168,7 +168,7 @@ async fn many_apps_are_listed_on_pages() {
         let next = html.split("rel=\"next\" href=\"").nth(1).and_then(|rest| rest.split('"').next());
         let second = browser.open(next.expect("a second page")).await;
         assert_eq!(count(&second), 1);
-        assert!(second.response.text().contains("rel=\"prev\" href=\"/account/apps\""));
+        assert!(second.response.text().contains("rel=\"first\" href=\"/account/apps\""));
         assert_eq!(count(&browser.open("/account/apps?after=x").await), 20);
     })
     .await;

@@ -333,7 +333,7 @@ async fn leaked_credentials_are_ended_on_the_page_of_their_application() {
         // The session is that of `haneul` at the application `bot`: both have their names there.
         let session =
             html.split("<tr>").find(|row| row.contains("/operator/people/haneul")).expect("a session");
-        assert!(session.contains(">하늘</a>") && session.contains(">bot</a>"), "{session}");
+        assert!(session.contains("<bdi>하늘 🚀</bdi>") && session.contains("<bdi>bot</bdi>"), "{session}");
         // Disabled, and enabled again after the tokens were ended: they stay ended.
         browser.submit(&act(&page, "disable")).await.location();
         assert_eq!(browser.submit(&act(&page, "end-tokens")).await.location(), path);

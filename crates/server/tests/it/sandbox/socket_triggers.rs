@@ -74,5 +74,5 @@ async fn a_connection_is_lost_without_goodbye_or_stays_half_open() {
         let message = wrong.json()["message"].as_str().expect("a text").to_owned();
         assert!(message.starts_with(&format!("{field}: ")), "{message}");
     }
-    assert_eq!(trigger(&sandbox, "cut-connection", json!({ "session": "unknown" })).await.status, 404);
+    assert_eq!(trigger(&sandbox, "cut-connection", json!({ "session": "unknown" })).await.status, 409);
 }

@@ -159,7 +159,7 @@ async fn a_rule_means_one_webhook_and_counts_its_attempts() {
     for (rule, field) in [
         (json!({ "match": { "webhook": "drops" }, "do": { "status": 500 } }), "do"),
         (json!({ "match": { "webhook": "drops" }, "do": { "late": "9s" } }), "do.late"),
-        (json!({ "match": { "webhook": "drops" }, "do": { "duplicate": false } }), "do.duplicate"),
+        (json!({ "match": { "webhook": "drops" }, "do": { "duplicate": false } }), "do"),
         (json!({ "match": { "webhook": "" }, "do": { "duplicate": true } }), "match.webhook"),
         (json!({ "match": { "webhook": "drops", "path": "/a" }, "do": { "tamper": "body" } }), "match.path"),
         (json!({ "match": { "user": "haneul" }, "do": { "tamper": "body" } }), "match.user"),
