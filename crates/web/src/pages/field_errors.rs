@@ -41,8 +41,8 @@ fn sentence(text: String) -> String {
     let first = text.split(' ').next().unwrap_or_default();
     match first {
         "must" | "is" | "has" | "needs" | "cannot" | "signs" => format!("This {text}"),
-        // An address at the beginning keeps its letters.
-        _ if first.starts_with(|letter: char| letter.is_ascii_lowercase()) && !first.contains("://") => {
+        // The scheme of an address keeps its letters.
+        _ if first.starts_with(|letter: char| letter.is_ascii_lowercase()) && !first.starts_with("http") => {
             text[..1].to_ascii_uppercase() + &text[1..]
         }
         _ => text,

@@ -38,7 +38,10 @@ const TEXTS: &[(&str, &str)] = &[
         "the service restarts: sessions end with server_shutdown, and no call is answered for a while",
         "서비스를 다시 시작합니다: 세션이 server_shutdown으로 끝나고, 한동안 요청에 답하지 않습니다",
     ),
-    ("the webhook of an application gets an address", "앱의 웹훅에 주소를 정합니다"),
+    (
+        "the webhook of an application gets an address, and is enabled",
+        "앱의 웹훅에 주소를 정하고, 웹훅을 켭니다",
+    ),
     (
         "a viewer claims a reward, and its message fails until it is a dead letter; moves the clock",
         "시청자가 보상을 받고, 그 메시지의 배달이 끝내 실패합니다. 시계가 앞으로 갑니다",
@@ -126,7 +129,7 @@ const TEXTS: &[(&str, &str)] = &[
         "멈춰 있는 시간(실제 시간). 최대 10m, 기본값: 2s",
     ),
     ("the application; default: the first that may use drops", "앱. 기본값: 드롭스를 쓸 수 있는 첫 번째 앱"),
-    ("the address of the receiver", "수신 서버의 주소"),
+    ("the address of the receiver; default: that of the webhook", "수신 서버의 주소. 기본값: 웹훅의 주소"),
     ("as with claim", "보상 받기와 같습니다"),
     (
         "its message has a wrong signature, timestamp or body",
