@@ -153,9 +153,9 @@ pub(super) async fn watch(input: Input) -> Result<Outcome, Problem> {
 }
 
 /// The ids of a claim, each if it is given.
-pub(super) fn read_claim(
-    fields: &GivenFields,
-) -> Result<(Option<CampaignId>, Option<RewardId>, Option<ClaimId>), Problem> {
+type GivenClaim = (Option<CampaignId>, Option<RewardId>, Option<ClaimId>);
+
+pub(super) fn read_claim(fields: &GivenFields) -> Result<GivenClaim, Problem> {
     let campaign = fields.parsed("campaign", |id| CampaignId::parse("campaign", id))?;
     let reward = fields.parsed("reward", |id| RewardId::parse("reward", id))?;
     if reward.is_some() && campaign.is_none() {
