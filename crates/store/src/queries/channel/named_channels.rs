@@ -56,7 +56,7 @@ impl Tx {
     }
 
     /// Up to `size` channels whose name begins with `text` in any case, in the order of their names, among
-    /// the first [`NAMES_COMPARED_MAX`] names that begin with `prefix` as it is spelled.
+    /// the first 2,000 names that begin with `prefix` as it is spelled.
     pub async fn channels_beginning_with(
         &mut self,
         prefix: &str,
