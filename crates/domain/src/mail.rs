@@ -66,9 +66,9 @@ pub enum MailKind {
     ClientSecretMade,
     /// The person made a signing secret of a webhook.
     WebhookSecretMade,
-    /// The person offered an application to somebody, or gave it another owner.
+    /// The person offered an application to another person, or gave it another owner.
     ApplicationOffered,
-    /// The person invited somebody into an organization, or changed or removed a member.
+    /// The person invited another person into an organization, or changed or removed a member.
     MemberChanged,
     /// The stream key was shown on a page.
     StreamKeyShown,

@@ -206,7 +206,7 @@ impl Shared {
         }
     }
 
-    /// Publishes an event to nobody. A server that has taken the right away says so.
+    /// Publishes an event without a subscriber. A server that has taken the right away says so.
     pub(super) fn try_to_publish(&self, connection: &mut Connection) {
         connection.publish(&self.options.prefix.of_trial(&self.options.node), &[], &[]);
     }
