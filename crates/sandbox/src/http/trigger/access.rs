@@ -1,6 +1,7 @@
 //! What ends the access of an application: withdrawn consents, removed scopes, closed sessions, lost
 //! connections.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use domain::application::RedirectUri;
@@ -173,23 +174,25 @@ pub(super) fn read_restart(fields: &GivenFields) -> Result<Duration, Problem> {
 pub(super) async fn restart(input: Input) -> Result<Outcome, Problem> {
     let away = read_restart(&input)?;
     input.sandbox.faults().go_away(input.sandbox.monotonic() + away);
-    let mut closed = 0;
+    // A session that was just ended may be listed, and ended, once more.
+    let mut closed = HashSet::new();
     loop {
         let filter = SessionFilter { connected: Some(true), ..SessionFilter::default() };
         let page = input.service.list_sessions(filter, SESSIONS_MAX, None).await?;
-        let mut ended = 0;
+        let mut is_over = true;
         for session in page.sessions {
-            let key = session.session_key;
-            ended += u64::from(input.gateway.end_session(&key, CloseReason::ServerShutdown).await);
+            if input.gateway.end_session(&session.session_key, CloseReason::ServerShutdown).await {
+                closed.insert(session.session_key);
+                is_over = false;
+            }
         }
-        closed += ended;
-        if ended == 0 {
+        if is_over {
             break;
         }
     }
     input.service.clock().sleep(away).await;
     let away_ms = u64::try_from(away.as_millis()).unwrap_or(u64::MAX);
-    Ok(outcome(json!({ "closedSessions": closed, "awayMs": away_ms })))
+    Ok(outcome(json!({ "closedSessions": closed.len(), "awayMs": away_ms })))
 }
 
 /// How long a quota is used up.
