@@ -333,9 +333,10 @@ async fn write_missing(
         return Ok(None);
     };
     let span = DeliverySpan::of(Some(first.claimed_at), Some(last.claimed_at.plus_ms(1)));
-    let told: HashSet<_> = work.claims_told(&webhook.webhook_id, &span).await?.into_iter().collect();
+    let have_one: HashSet<_> =
+        work.claims_with_messages(&webhook.webhook_id, &span).await?.into_iter().collect();
     let mut written = 0;
-    for claim in claims.iter().filter(|claim| !told.contains(&claim.claim_id)) {
+    for claim in claims.iter().filter(|claim| !have_one.contains(&claim.claim_id)) {
         let receiver = Receiver { webhook_id: webhook.webhook_id.clone(), enabled: is_enabled };
         work.insert_delivery(&delivery_of(claim, receiver, claim.claimed_at), now).await?;
         written += 1;

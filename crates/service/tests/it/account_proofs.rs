@@ -5,13 +5,13 @@ use domain::limits::{
     PASSWORD_RESETS_MAX, RECENT_SIGN_IN_MS,
 };
 use domain::mail::{Mail, MailKind};
-use domain::{ChannelId, Language, Rule};
+use domain::{ChannelId, Language, Refusal, Rule};
 use service::accounts::NewAccount;
 
 use crate::accounts::{
     NEW_PASSWORD, PAGE, PASSWORD, invalid, mails, new_account, registered, with_two_factor,
 };
-use crate::world::{World, both, refused};
+use crate::world::{World, at_once, both, refused, winners};
 
 /// Proves the address of an account, as its person does with the link.
 async fn prove(world: &World, channel: &ChannelId) {
@@ -182,6 +182,20 @@ async fn a_proof_is_fresh_for_ten_minutes_at_its_browser() {
         };
         assert_eq!(refused(change("").await), invalid("code", Rule::RightCode));
         change(&codes[1]).await.unwrap();
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_many_concurrent_requests_for_a_link_three_are_sent() {
+    both(|world| async move {
+        registered(&world, "haneul").await;
+        let tasks = (0..20).map(|_| {
+            let service = world.service.clone();
+            async move { service.request_password_reset("haneul", PAGE, Language::Korean).await }
+        });
+        winners(at_once(tasks).await, &Refusal::Internal);
+        assert_eq!(mails(&world).await.len() as i64, PASSWORD_RESETS_MAX);
     })
     .await;
 }

@@ -524,3 +524,27 @@ async fn the_list_of_messages_is_paged_by_cursor() {
     })
     .await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_many_concurrent_calls_for_missing_messages_one_writes_each_message() {
+    both(|world| async move {
+        let client = stage(&world).await;
+        webhook(&world, &client).await;
+        for by in ["byeol", "nuri", "bada"] {
+            claim(&world, by).await;
+        }
+        let before = listed(&world, &client).await;
+        let lost = "DELETE FROM webhook_deliveries";
+        world.store.write(async move |tx: &mut Tx| tx.execute(lost, params![]).await).await.unwrap();
+        let tasks = (0..8).map(|_| {
+            let (service, client) = (world.service.clone(), client.clone());
+            let all = (Timestamp::from_millis(0), Timestamp::LAST);
+            async move { service.write_missing_deliveries(&client, all.0, all.1).await }
+        });
+        let written = winners(at_once(tasks).await, &Refusal::Internal);
+        assert_eq!(written.iter().map(|some| some.messages).sum::<u64>(), 3);
+        let ids = |some: &[Delivery]| some.iter().map(|one| one.message_id.clone()).collect::<Vec<_>>();
+        assert_eq!(ids(&listed(&world, &client).await), ids(&before), "with the ids that they had");
+    })
+    .await;
+}

@@ -43,7 +43,7 @@ fn without_keys(sql: &str) -> String {
             FOREACH again IN ARRAY keys LOOP
                 BEGIN
                     EXECUTE again;
-                EXCEPTION WHEN feature_not_supported OR undefined_table THEN
+                EXCEPTION WHEN feature_not_supported OR wrong_object_type OR undefined_table THEN
                     NULL;
                 END;
             END LOOP;

@@ -3,7 +3,7 @@
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
 
-use store::testing::{engines, run_unchecked};
+use store::testing::{Fresh, engines, run_unchecked};
 use store::transfer::Snapshot;
 use store::{Options, StoreError, Target, Tx};
 
@@ -12,23 +12,28 @@ use crate::{at, channel, seed};
 /// What SQLite writes at once, in bytes.
 const PAGE_BYTES: u64 = 4_096;
 
+/// Makes channels and a follower, and closes the store.
+async fn fill(fresh: &Fresh) {
+    let store = fresh.open(Options::default()).await;
+    let filled = store.write(async move |tx: &mut Tx| {
+        seed(tx).await?;
+        tx.follow(&channel("a"), &channel("b"), at(7)).await?;
+        Ok::<_, StoreError>(())
+    });
+    filled.await.unwrap();
+    store.close().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn rows_that_name_no_row_are_named() {
     for fresh in engines().await {
-        let store = fresh.open(Options::default()).await;
-        let filled = store.write(async move |tx: &mut Tx| {
-            seed(tx).await?;
-            tx.follow(&channel("a"), &channel("b"), at(7)).await?;
-            Ok::<_, StoreError>(())
-        });
-        filled.await.unwrap();
+        fill(&fresh).await;
         let orphans = async || Snapshot::open(&fresh.target()).await.unwrap().orphans().await.unwrap();
         let damage = async || Snapshot::open(&fresh.target()).await.unwrap().damage().await.unwrap();
         assert_eq!((orphans().await, damage().await), ((Vec::new(), false), (Vec::new(), false)));
         run_unchecked(&fresh.target(), "UPDATE followers SET follower_channel_id = 'gone'").await;
         let (names, _) = orphans().await;
         assert_eq!(names, ["followers.follower_channel_id = gone: no such row in channels"]);
-        store.close().await;
         fresh.remove().await;
     }
 }
@@ -54,14 +59,7 @@ async fn what_a_backup_cannot_read_is_damage_of_a_named_table() {
                 fresh.remove().await;
                 continue;
             }
-            let store = fresh.open(Options::default()).await;
-            let filled = store.write(async move |tx: &mut Tx| {
-                seed(tx).await?;
-                tx.follow(&channel("a"), &channel("b"), at(7)).await?;
-                Ok::<_, StoreError>(())
-            });
-            filled.await.unwrap();
-            store.close().await;
+            fill(&fresh).await;
             run_unchecked(&target, damage).await;
             let snapshot = Snapshot::open(&target).await.unwrap();
             let (names, _) = snapshot.damage().await.unwrap();

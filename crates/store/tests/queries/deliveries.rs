@@ -251,8 +251,8 @@ async fn a_span_of_messages_is_resent_in_batches() {
         }
         insert(tx, &webhook, "waiting", 150).await?;
         let span = DeliverySpan::of(Some(at(100)), Some(at(200)));
-        let told: HashSet<_> = tx.claims_told(&webhook, &span).await?.into_iter().collect();
-        assert_eq!(told, ["b", "c", "d", "waiting"].map(|id| ClaimId::stored(id.to_owned())).into());
+        let found: HashSet<_> = tx.claims_with_messages(&webhook, &span).await?.into_iter().collect();
+        assert_eq!(found, ["b", "c", "d", "waiting"].map(|id| ClaimId::stored(id.to_owned())).into());
         for sent in [2, 1, 0] {
             assert_eq!(tx.resend_deliveries(&webhook, Dead, &span, at(300), 2).await?, sent);
         }

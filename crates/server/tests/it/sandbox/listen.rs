@@ -109,6 +109,23 @@ async fn each_event_is_a_line_and_the_session_is_a_real_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_ends_before_its_subscription_is_followed_by_another() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let sandbox = sandbox(folder.path()).await;
+    let gone = json!({
+        "match": { "path": "/open/v1/sessions/events/subscribe/donation" },
+        "times": 1,
+        "do": { "status": 404 },
+    });
+    sandbox.api.operator(Request::post("/sandbox/v1/faults").json(&gone)).await.content();
+    let mut listening = Listening::start(folder.path(), &["--events", "donation", "--json"]);
+    let first = listening.subscribed(0).await;
+    assert!(listening.error().await.contains("the session ended"));
+    assert_ne!(listening.subscribed(1).await, first);
+    assert_eq!(listening.interrupt().await, Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn events_are_forwarded_to_a_program() {
     let folder = tempfile::tempdir().expect("a folder");
     let sandbox = sandbox(folder.path()).await;

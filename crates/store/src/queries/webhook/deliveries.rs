@@ -135,7 +135,7 @@ const RESEND: &str = sql!(
     HUNDRED_IDS
 );
 
-const CLAIMS_TOLD: &str =
+const CLAIMS_WITH_MESSAGES: &str =
     "SELECT claim_id FROM webhook_deliveries WHERE webhook_id = $1 AND message_id >= $2 AND message_id < $3";
 
 const IN_SPAN: &str = "
@@ -516,12 +516,12 @@ impl Tx {
     }
 
     /// The claims of the messages to a webhook within a span.
-    pub async fn claims_told(
+    pub async fn claims_with_messages(
         &mut self,
         webhook_id: &WebhookId,
         span: &DeliverySpan,
     ) -> Result<Vec<ClaimId>, StoreError> {
-        self.fetch_all(CLAIMS_TOLD, params![webhook_id, &span.from, &span.below]).await
+        self.fetch_all(CLAIMS_WITH_MESSAGES, params![webhook_id, &span.from, &span.below]).await
     }
 
     /// [`resend_delivery`](Self::resend_delivery) for the oldest messages within a span that are in a state,
