@@ -162,10 +162,6 @@ impl Node {
         if let Some(https) = &settings.https {
             background.spawn(https.certificate.clone().watch(environment.clock.clone()));
         }
-        if settings.roles.web {
-            // The thread ends by itself, and nothing waits for it.
-            std::thread::spawn(web::documents::prepare);
-        }
         let served = match (settings.roles.web, front.platform_address()) {
             (false, _) => Served::Health,
             (true, Some(_)) => Served::Open,

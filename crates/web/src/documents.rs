@@ -54,18 +54,11 @@ pub fn page_addresses() -> Vec<String> {
     place::DocsPlace::all().map(place::DocsPlace::href).collect()
 }
 
-/// Builds the index of the search and the documents for programs, so that no reader waits for them.
-pub fn prepare() {
-    search::prepare();
-    std::sync::LazyLock::force(&OPENAPI);
-    std::sync::LazyLock::force(&ASYNCAPI);
-}
-
 /// The routes of the documents. The documents describe the router, so these routes are not on it.
 pub(crate) fn paths() -> Router<Web> {
     Router::new()
-        .route("/openapi.json", get(async |asked: HeaderMap| json(&OPENAPI, &asked)))
-        .route("/asyncapi.json", get(async |asked: HeaderMap| json(&ASYNCAPI, &asked)))
+        .route("/openapi.json", get(async |asked: HeaderMap| json(&OPENAPI, &asked).await))
+        .route("/asyncapi.json", get(async |asked: HeaderMap| json(&ASYNCAPI, &asked).await))
         .route("/docs", get(serve::show))
         .route("/docs/{page}", get(serve::show))
         .route("/docs/guides/{guide}", get(serve::show))

@@ -3,11 +3,13 @@
 use std::sync::LazyLock;
 
 use axum::http::HeaderValue;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, header};
 use serde_json::Value;
+use service::Error;
 
 use crate::constant::Constant;
+use crate::envelope::Failure;
 use crate::{contract, router};
 
 /// How long a cache may keep a document: ten minutes, so that a new version is seen soon.
@@ -34,8 +36,11 @@ pub fn text(document: &Value) -> String {
     text
 }
 
-/// The answer with this document.
-pub(super) fn json(document: &Constant, asked: &HeaderMap) -> Response {
+/// The answer with this document. The first request builds it, on a thread that may be held.
+pub(super) async fn json(document: &'static LazyLock<Constant>, asked: &HeaderMap) -> Response {
+    let Ok(document) = tokio::task::spawn_blocking(|| LazyLock::force(document)).await else {
+        return Failure::from(Error::Internal("the document could not be built")).into_response();
+    };
     let mut response = document.answer(asked);
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));

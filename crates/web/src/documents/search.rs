@@ -46,12 +46,8 @@ impl SearchPage<'_> {
 
 static INDEX: LazyLock<[Index; 2]> = LazyLock::new(|| Lang::ALL.map(|lang| Index::of(entries(lang))));
 
-/// Builds the index, once for the process.
-pub(super) fn prepare() {
-    LazyLock::force(&INDEX);
-}
-
-/// What matches words of a search, the best first.
+/// What matches words of a search, the best first. The first search builds the index, so this may hold the
+/// thread for some 50 ms.
 pub fn search(asked: &str, lang: Lang) -> Vec<Found> {
     let asked: String = asked.chars().take(ASKED_CHARS_MAX).collect();
     let [korean, english] = &*INDEX;

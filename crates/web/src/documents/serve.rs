@@ -7,6 +7,7 @@ use axum::response::{IntoResponse, Response};
 use domain::Refusal;
 use domain::refusal::Resource;
 use http::{HeaderValue, StatusCode, header};
+use service::Error;
 
 use super::events::{
     EventsPage, WebhookPage, attempts, event_views, listening_programs, system_samples, verifying_programs,
@@ -41,7 +42,7 @@ pub(super) async fn show(visitor: Visitor) -> Response {
         if let Err(refusal) = charge_search(web, request) {
             return Failure::from(refusal).into_response();
         }
-        return found(&visitor, asked.trim());
+        return found(&visitor, asked.trim()).await;
     }
     let Some(place) = DocsPlace::at(request.path()) else {
         return Failure::from(Refusal::NotFound(Resource::Path)).into_response();
@@ -88,18 +89,21 @@ fn kept(visitor: &Visitor, place: DocsPlace) -> Response {
 }
 
 /// The page with what was found.
-fn found(visitor: &Visitor, asked: &str) -> Response {
+async fn found(visitor: &Visitor, asked: &str) -> Response {
     let (request, lang) = (visitor.request(), visitor.lang());
     let asked: String = asked.chars().take(ASKED_CHARS_MAX).collect();
     let shell = visitor.shell(Area::Documentation);
-    let results = search(&asked, lang);
+    let words = asked.clone();
+    let Ok(results) = tokio::task::spawn_blocking(move || search(&words, lang)).await else {
+        return Failure::from(Error::Internal("the search failed")).into_response();
+    };
     let nav = Navigation { asked, ..Navigation::of(None, lang) };
     let page = SearchPage { shell, nav, t: texts(lang), results };
     request.page(page.render().unwrap_or_default(), &documentation_policy(), None)
 }
 
 /// The people and applications of a sandbox.
-async fn callers(web: &Web) -> Result<Callers, service::Error> {
+async fn callers(web: &Web) -> Result<Callers, Error> {
     let people = web.service().people(CALLERS_MAX).await?;
     let listed = web.service().applications(None, CALLERS_MAX, None).await?.applications;
     let alive = listed.into_iter().filter(|life| life.deleted_at.is_none() && life.disabled_at.is_none());
