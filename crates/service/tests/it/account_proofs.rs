@@ -189,7 +189,8 @@ async fn a_proof_is_fresh_for_ten_minutes_at_its_browser() {
 #[tokio::test(flavor = "multi_thread")]
 async fn of_many_concurrent_requests_for_a_link_three_are_sent() {
     both(|world| async move {
-        registered(&world, "haneul").await;
+        let (channel, _) = registered(&world, "haneul").await;
+        prove(&world, &channel).await;
         let tasks = (0..20).map(|_| {
             let service = world.service.clone();
             async move { service.request_password_reset("haneul", PAGE, Language::Korean).await }
