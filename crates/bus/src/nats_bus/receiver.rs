@@ -191,6 +191,7 @@ impl Receiver {
         self.silent_ticks = 0;
         let options = &self.shared.options;
         connection.subscribe(&options.prefix.of_node(&options.node), NODE_SID);
+        self.shared.try_to_subscribe(connection);
         let everything = self.shared.interests.connected();
         self.send_changes(connection, everything);
     }
@@ -225,6 +226,8 @@ impl Receiver {
             return Err(ConnectionError::Silent);
         }
         if u64::from(self.tick).is_multiple_of(PING_TICKS) {
+            // Without a session nothing else would show that the right to subscribe is gone.
+            self.shared.try_to_subscribe(connection);
             self.ping(connection, 0, None);
         }
         Ok(())

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use domain::{ChannelId, LogInterval, NodeId, Timestamp};
+use domain::{LogInterval, NodeId, Timestamp};
 use futures_util::future::BoxFuture;
 use nats::{Access, Connection, ConnectionError, Server, ServerOp, Servers};
 
@@ -40,7 +40,7 @@ pub struct Options {
 }
 
 /// The number of the subscription with which rights are checked.
-const RIGHTS_SID: u64 = 1;
+const TRIAL_SID: u64 = 3;
 
 /// What one of the two connections does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -186,12 +186,13 @@ impl Shared {
     /// probes, and to publish. The server answers a ping after it has refused what came before.
     pub(super) async fn check_rights(&self, connection: &mut Connection) -> Result<(), ConnectionError> {
         let Options { prefix, node, random, .. } = &self.options;
-        let (probe, channel) = (prefix.of_probe(random()), ChannelId::stored(node.as_str().to_owned()));
-        for subject in [&prefix.of_node(node), &prefix.of_channel(&channel), &probe] {
-            connection.subscribe(subject, RIGHTS_SID);
-            connection.unsubscribe(RIGHTS_SID);
+        let probe = prefix.of_probe(random());
+        for subject in [&prefix.of_node(node), &probe] {
+            connection.subscribe(subject, TRIAL_SID);
+            connection.unsubscribe(TRIAL_SID);
         }
         connection.publish(&probe, &[], &[]);
+        self.try_to_subscribe(connection);
         self.try_to_publish(connection);
         connection.ping();
         loop {
@@ -206,9 +207,17 @@ impl Shared {
         }
     }
 
-    /// Publishes an event without a subscriber. A server that has taken the right away says so.
+    /// Publishes to subjects without a subscriber. A server that has taken the right away says so.
     pub(super) fn try_to_publish(&self, connection: &mut Connection) {
-        connection.publish(&self.options.prefix.of_trial(&self.options.node), &[], &[]);
+        for subject in self.options.prefix.of_trials(&self.options.node) {
+            connection.publish(&subject, &[], &[]);
+        }
+    }
+
+    /// Subscribes to a subject that has no message. A server that has taken the right away says so.
+    pub(super) fn try_to_subscribe(&self, connection: &mut Connection) {
+        connection.subscribe(&self.options.prefix.of_subscribing_trial(&self.options.node), TRIAL_SID);
+        connection.unsubscribe(TRIAL_SID);
     }
 
     /// The server has confirmed what the connection is for. Only such a connection counts as one.

@@ -52,9 +52,15 @@ impl Prefix {
         format!("{}.node.{}", self.0, word(node.as_str()))
     }
 
-    /// A subject that the rights to events cover, and that no channel has: no id is encoded as two tildes.
-    pub(super) fn of_trial(&self, node: &NodeId) -> String {
-        format!("{}.event.~~{}", self.0, word(node.as_str()))
+    /// Subjects that the rights to publish to channels and nodes cover. No id is encoded with two tildes, so
+    /// nothing subscribes to them.
+    pub(super) fn of_trials(&self, node: &NodeId) -> [String; 2] {
+        ["event", "node"].map(|kind| format!("{}.{kind}.~~{}", self.0, word(node.as_str())))
+    }
+
+    /// A subject that the right to subscribe to channels covers, and that nothing publishes to.
+    pub(super) fn of_subscribing_trial(&self, node: &NodeId) -> String {
+        format!("{}.event.~~~{}", self.0, word(node.as_str()))
     }
 
     /// The subject of the probe of one move to another server.
@@ -116,7 +122,9 @@ mod tests {
         }
         assert_eq!(prefix.of_channel(&ChannelId::stored("a.b".into())), "stagedoor.event.a~2Eb");
         assert_eq!(prefix.of_node(&NodeId::stored("n".into())), "stagedoor.node.n");
-        assert_eq!(prefix.of_trial(&NodeId::stored("n".into())), "stagedoor.event.~~n");
+        let node = NodeId::stored("n".into());
+        assert_eq!(prefix.of_trials(&node), ["stagedoor.event.~~n", "stagedoor.node.~~n"]);
+        assert_eq!(prefix.of_subscribing_trial(&node), "stagedoor.event.~~~n");
         assert_eq!(prefix.channel_of("stagedoor.node.n"), None);
         assert_eq!(prefix.channel_of("other.event.n"), None);
     }

@@ -45,21 +45,27 @@ async fn a_user_without_rights_to_the_subjects_is_refused_at_the_start() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_right_to_publish_that_is_taken_away_is_seen_without_an_event() {
-    let rights = |publish: &str| {
+async fn a_right_that_is_taken_away_is_seen_without_events_and_sessions() {
+    let rights = |to: &str, less: &str| {
+        let other = if to == "publish" { "subscribe" } else { "publish" };
         format!(
-            "authorization {{ users: [ {{ user: u, password: p, permissions: {{ subscribe: \"stagedoor.>\", publish: {publish} \
+            "authorization {{ users: [ {{ user: u, password: p, permissions: {{ {other}: \"stagedoor.>\", {to}: {less} \
              }} }} ] }}"
         )
     };
-    let all = rights("\"stagedoor.>\"");
-    // The right to events alone, and all rights.
-    for fewer in ["{ allow: \"stagedoor.>\", deny: \"stagedoor.event.>\" }", "{ deny: \">\" }"] {
+    let all = rights("publish", "\"stagedoor.>\"");
+    // One of the rights, and all of them.
+    for (to, fewer) in [
+        ("publish", "{ allow: \"stagedoor.>\", deny: \"stagedoor.event.>\" }"),
+        ("publish", "{ allow: \"stagedoor.>\", deny: \"stagedoor.node.>\" }"),
+        ("publish", "{ deny: \">\" }"),
+        ("subscribe", "{ allow: \"stagedoor.>\", deny: \"stagedoor.event.>\" }"),
+    ] {
         let mut server = NatsServer::configured(&all).await;
         let bus = NatsBus::connect(options(&url(&server, "u"), "one")).await.expect("it starts");
         let _subscriber = bus.subscribe();
         until("both connections count", || bus.stats().connections == 2).await;
-        server.reconfigure(&rights(fewer)).await;
+        server.reconfigure(&rights(to, fewer)).await;
         until("the refusal is seen", || bus.is_refused()).await;
         tokio::time::sleep(Duration::from_secs(2)).await;
         assert!(bus.is_refused(), "it stays seen");
