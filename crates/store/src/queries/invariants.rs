@@ -227,6 +227,11 @@ fn sessions(overdue: i64, listed: i64) -> Vec<Invariant> {
     ]
 }
 
+/// Deletes the recorded attempts of messages that do not exist. SQLite's own program does not look at foreign
+/// keys, so a mend that deletes messages says this too.
+const DELETE_ATTEMPTS: &str = "DELETE FROM webhook_attempts WHERE NOT EXISTS (SELECT 1 FROM webhook_deliveries d \
+    WHERE d.webhook_id = webhook_attempts.webhook_id AND d.message_id = webhook_attempts.message_id)";
+
 fn drops(now: Timestamp) -> Vec<Invariant> {
     vec![
         invariant(
@@ -243,8 +248,10 @@ fn drops(now: Timestamp) -> Vec<Invariant> {
         invariant(
             "delivery-claims",
             "Each message to a webhook is about a claim that exists.",
-            "Stop the service, then run: DELETE FROM webhook_deliveries WHERE claim_id <> '' AND NOT EXISTS (SELECT 1 \
-             FROM reward_claims c WHERE c.claim_id = webhook_deliveries.claim_id)",
+            &format!(
+                "Stop the service, then run: DELETE FROM webhook_deliveries WHERE claim_id <> '' AND NOT EXISTS (SELECT \
+                 1 FROM reward_claims c WHERE c.claim_id = webhook_deliveries.claim_id); {DELETE_ATTEMPTS}"
+            ),
             "SELECT d.message_id FROM webhook_deliveries d WHERE d.claim_id <> ''
                AND NOT EXISTS (SELECT 1 FROM reward_claims c WHERE c.claim_id = d.claim_id)",
         ),
@@ -252,7 +259,10 @@ fn drops(now: Timestamp) -> Vec<Invariant> {
         invariant(
             "attempt-messages",
             "Each recorded attempt belongs to a message.",
-            "Nothing is lost: report this as a bug, with the message's id",
+            &format!(
+                "If claim-messages is broken too, mend that first: it makes the messages again. Then stop the service, \
+                 and run: {DELETE_ATTEMPTS}"
+            ),
             "SELECT DISTINCT message_id FROM webhook_attempts a WHERE NOT EXISTS (
                  SELECT 1 FROM webhook_deliveries d
                  WHERE d.webhook_id = a.webhook_id AND d.message_id = a.message_id)",
@@ -260,9 +270,12 @@ fn drops(now: Timestamp) -> Vec<Invariant> {
         invariant(
             "delivery-attempts",
             "No message has more recorded attempts than it counts.",
-            "Nothing is lost: report this as a bug, with the message's id",
+            "Stop the service, then run: UPDATE webhook_deliveries SET attempts = (SELECT MAX(a.number) FROM \
+             webhook_attempts a WHERE a.webhook_id = webhook_deliveries.webhook_id AND a.message_id = \
+             webhook_deliveries.message_id) WHERE attempts < (SELECT MAX(a.number) FROM webhook_attempts a WHERE \
+             a.webhook_id = webhook_deliveries.webhook_id AND a.message_id = webhook_deliveries.message_id)",
             "SELECT d.message_id FROM webhook_deliveries d WHERE d.attempts <
-                 (SELECT COUNT(*) FROM webhook_attempts a
+                 (SELECT MAX(a.number) FROM webhook_attempts a
                   WHERE a.webhook_id = d.webhook_id AND a.message_id = d.message_id)",
         ),
     ]

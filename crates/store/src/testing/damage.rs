@@ -3,9 +3,9 @@
 use crate::Target;
 use crate::postgres::connector::connect_alone;
 
-/// Runs statements beside a store, without its foreign keys. They are there again afterwards, and PostgreSQL
-/// does not look at the rows that are there. Before its version 18 it cannot do so on tables with
-/// partitions, which stay without.
+/// Runs statements beside a store, without its foreign keys and triggers. They are there again afterwards, and
+/// PostgreSQL does not look at the rows that are there. Before its version 18 it cannot do so for the keys of
+/// tables with partitions, which stay without.
 ///
 /// # Panics
 /// When a statement fails.
@@ -28,7 +28,10 @@ fn without_keys(sql: &str) -> String {
         "DO $do$
         DECLARE
             key RECORD;
+            one REGCLASS;
             again TEXT;
+            tables REGCLASS[] := (SELECT array_agg(CAST(oid AS regclass)) FROM pg_class
+                WHERE relnamespace = CAST(current_schema() AS regnamespace) AND relkind IN ('r', 'p'));
             keys TEXT[] := '{{}}';
         BEGIN
             FOR key IN SELECT conname, CAST(conrelid AS regclass) AS of, pg_get_constraintdef(oid) AS definition
@@ -39,7 +42,15 @@ fn without_keys(sql: &str) -> String {
                     || format('ALTER TABLE %s ADD CONSTRAINT %I %s NOT VALID', key.of, key.conname, key.definition);
                 EXECUTE format('ALTER TABLE %s DROP CONSTRAINT %I', key.of, key.conname);
             END LOOP;
+            FOREACH one IN ARRAY tables LOOP
+                EXECUTE format('ALTER TABLE %s DISABLE TRIGGER USER', one);
+            END LOOP;
             EXECUTE $sql${sql}$sql$;
+            FOREACH one IN ARRAY tables LOOP
+                IF to_regclass(CAST(one AS TEXT)) IS NOT NULL THEN
+                    EXECUTE format('ALTER TABLE %s ENABLE TRIGGER USER', one);
+                END IF;
+            END LOOP;
             FOREACH again IN ARRAY keys LOOP
                 BEGIN
                     EXECUTE again;

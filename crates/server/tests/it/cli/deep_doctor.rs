@@ -269,6 +269,44 @@ async fn a_row_that_is_named_and_gone_is_made_again_by_the_call_of_the_mend() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn attempts_without_their_message_are_mended_as_it_is_written() {
+    both(Setup::default(), |world| async move {
+        filled(&world).await;
+        world.stop().await;
+        let lost = "
+            INSERT INTO webhook_attempts (webhook_id, message_id, number, began_at, duration_ms, status, excerpt)
+            SELECT webhook_id, message_id, 7, 1, 1, 200, '' FROM webhook_deliveries;
+            DELETE FROM webhook_deliveries";
+        store::testing::run_unchecked(world.target(), lost).await;
+        world.restart().await;
+        let findings = examine(&world).await;
+        let mend = |name: &str| &findings.iter().find(|found| found.name == name).expect("the sentence").mend;
+        let (_, body) = mend("claim-messages").split_at(mend("claim-messages").find("{\"").expect("a body"));
+        let body = serde_json::from_str(body).expect("JSON");
+        assert_eq!(call(&world, "POST", &format!("{WEBHOOK}/resend"), Some(body)).await["resentCount"], 3);
+        let listed = world.operator(Request::get(format!("{WEBHOOK}/deliveries"))).await.content();
+        for message in listed["data"].as_array().expect("messages") {
+            assert_eq!(message["attemptCount"], 7, "the next attempt is the eighth: {message}");
+        }
+
+        world.stop().await;
+        let mut typed = statements(mend("attempt-messages")).join("; ");
+        store::testing::run_unchecked(world.target(), &typed).await;
+        assert_eq!(broken(&world).await, <[&str; 0]>::default());
+        store::testing::run_unchecked(
+            world.target(),
+            "DELETE FROM claim_changes; DELETE FROM reward_claims; UPDATE webhook_deliveries SET attempts = 1",
+        )
+        .await;
+        assert_eq!(broken(&world).await.last_chunk(), Some(&["delivery-claims", "delivery-attempts"]));
+        typed = [statements(mend("delivery-attempts")), statements(mend("delivery-claims"))].concat().join("; ");
+        store::testing::run_unchecked(world.target(), &typed).await;
+        assert_eq!(broken(&world).await, <[&str; 0]>::default());
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn no_mend_makes_a_loss_permanent_or_glues_a_full_stop_to_what_is_typed() {
     both(Setup::default(), |world| async move {
         filled(&world).await;

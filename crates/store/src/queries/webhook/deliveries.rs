@@ -14,10 +14,12 @@ use crate::queries::columns::{Select, columns, sql};
 use crate::queries::sql::{HUNDRED_IDS, padded};
 use crate::{StoreError, Tx, params};
 
+/// A message that was lost and is written again may have recorded attempts. The next one follows them.
 const INSERT_DELIVERY: &str = "
     INSERT INTO webhook_deliveries
-        (webhook_id, message_id, claim_id, data, state, due_at, failures, created_at, changed_at)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $6, $6)";
+        (webhook_id, message_id, claim_id, data, state, due_at, failures, created_at, changed_at, attempts)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $6, $6, COALESCE((
+        SELECT MAX(a.number) FROM webhook_attempts a WHERE a.webhook_id = $1 AND a.message_id = $2), 0))";
 
 /// Finds the webhooks with waiting messages one after the other, and reads the first message of each. The
 /// cost depends on the number of these webhooks, not of their messages. Subqueries, because a join or EXISTS
