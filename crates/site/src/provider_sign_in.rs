@@ -89,9 +89,10 @@ pub(crate) async fn leave_with(
     charge_upstream_sign_in(web, visitor.request())?;
     let name = &provider.settings().name;
     let (browser, Attempt { next, links }) = (visitor.browser_token(), attempt);
+    let asks_again = pending.is_some();
     let (state, flow) = web.service().begin_upstream_flow(name, browser, next, links, pending).await?;
     let UpstreamFlow { nonce, verifier, .. } = flow;
-    let secrets = FlowSecrets { state, nonce, verifier };
+    let secrets = FlowSecrets { state, nonce, verifier, asks_again };
     let redirect = redirect_address(&web.config().base_url, name);
     match provider.begin(&secrets, &redirect, visitor.now()).await {
         Ok(address) => leave_page(visitor, provider, &address),
@@ -130,7 +131,7 @@ pub(crate) async fn callback(
     let (code, iss) = (request.parameter("code").unwrap_or_default(), request.parameter("iss"));
     let came = Callback { code: &code, iss: iss.as_deref() };
     let redirect = redirect_address(&visitor.web().config().base_url, &name);
-    let secrets = FlowSecrets { state, nonce, verifier };
+    let secrets = FlowSecrets { state, nonce, verifier, asks_again: pending.is_some() };
     match provider.identify(came, &secrets, &redirect, visitor.now()).await {
         Ok(identity) if pending.is_some() => {
             let pending = pending.ok_or(service::Error::Internal("no form waits"))?;

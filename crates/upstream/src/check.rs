@@ -248,7 +248,8 @@ fn redirect(report: &mut Report) {
 }
 
 async fn client(report: &mut Report, provider: &Provider, now: Timestamp) {
-    let secrets = FlowSecrets { state: String::new(), nonce: String::new(), verifier: VERIFIER.to_owned() };
+    let (state, nonce, verifier) = (String::new(), String::new(), VERIFIER.to_owned());
+    let secrets = FlowSecrets { state, nonce, verifier, asks_again: false };
     let redirect = report.redirect_address.clone();
     let refused = provider.try_code(WRONG_CODE, &secrets, &redirect, now).await;
     match refused {

@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use domain::Timestamp;
+use domain::limits::RECENT_SIGN_IN_MS;
 use openidconnect::core::{CoreIdToken, CoreIdTokenVerifier, CoreJsonWebKeySet};
 use openidconnect::{
     AccessToken, AccessTokenHash, ClaimsVerificationError, ClientId, IssuerUrl, Nonce,
@@ -43,6 +44,15 @@ pub(crate) enum TokenRefusal {
 pub(crate) struct CheckedToken {
     pub subject: String,
     pub claims: Map<String, Value>,
+}
+
+impl CheckedToken {
+    /// Whether the person signed in at the provider within ten minutes. A provider that does not say when
+    /// (OpenID Connect Core, 2, `auth_time`) is believed.
+    pub fn is_recent(&self, now: Timestamp) -> bool {
+        let seconds = self.claims.get("auth_time").and_then(Value::as_i64);
+        seconds.is_none_or(|at| now.as_millis() - at.saturating_mul(1_000) <= RECENT_SIGN_IN_MS + LEEWAY_MS)
+    }
 }
 
 /// Checks an ID token: signature with a key of the provider, issuer, audience, authorized party, time, nonce,

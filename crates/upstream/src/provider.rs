@@ -52,6 +52,8 @@ pub struct FlowSecrets {
     pub nonce: String,
     /// Proves that the code was asked for here: 43 to 128 characters.
     pub verifier: String,
+    /// Whether the provider must ask the person again, although the person is signed in there.
+    pub asks_again: bool,
 }
 
 impl fmt::Debug for FlowSecrets {
@@ -182,16 +184,18 @@ impl Provider {
         let verifier = PkceCodeVerifier::new(secrets.verifier.clone());
         let (state, nonce) = (secrets.state.clone(), secrets.nonce.clone());
         let scopes = self.settings().scopes.iter().cloned().map(Scope::new);
-        let (url, ..) = client
+        let mut asked = client
             .authorize_url(
                 CoreAuthenticationFlow::AuthorizationCode,
                 move || CsrfToken::new(state),
                 move || Nonce::new(nonce),
             )
             .add_scopes(scopes)
-            .set_pkce_challenge(PkceCodeChallenge::from_code_verifier_sha256(&verifier))
-            .url();
-        Ok(url.to_string())
+            .set_pkce_challenge(PkceCodeChallenge::from_code_verifier_sha256(&verifier));
+        if secrets.asks_again {
+            asked = asked.set_max_age(Duration::ZERO);
+        }
+        Ok(asked.url().0.to_string())
     }
 
     /// Who came back.
@@ -214,6 +218,9 @@ impl Provider {
         let (token, access_token) =
             self.exchange(&metadata, callback.code, &secrets.verifier, redirect).await?;
         let checked = self.checked(&token, &access_token, &metadata, &secrets.nonce, now).await?;
+        if secrets.asks_again && !checked.is_recent(now) {
+            return Err(Failure::Provider("the person was not asked again".into()));
+        }
         let further = match self.needs_more(&checked) {
             true => self.user_info(&metadata, &access_token, &checked.subject).await,
             false => Map::new(),

@@ -19,7 +19,7 @@ fn now() -> Timestamp {
 }
 
 fn secrets() -> FlowSecrets {
-    FlowSecrets { state: "state".into(), nonce: "nonce".into(), verifier: "v".repeat(43) }
+    FlowSecrets { state: "state".into(), nonce: "nonce".into(), verifier: "v".repeat(43), asks_again: false }
 }
 
 async fn world() -> (TestProvider, Provider) {
