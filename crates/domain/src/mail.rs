@@ -74,6 +74,8 @@ pub enum MailKind {
     StreamKeyShown,
     /// The stream key was replaced.
     StreamKeyReplaced,
+    /// The person allowed an application to read the stream key.
+    StreamKeyAllowed,
 }
 
 impl MailKind {
@@ -98,6 +100,7 @@ impl MailKind {
             Self::MemberChanged => "member_changed",
             Self::StreamKeyShown => "stream_key_shown",
             Self::StreamKeyReplaced => "stream_key_replaced",
+            Self::StreamKeyAllowed => "stream_key_allowed",
         }
     }
 }

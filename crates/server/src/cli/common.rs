@@ -203,6 +203,10 @@ impl CommonOptions {
     pub(super) fn settings(&self, store: StoreSettings) -> Result<Settings, String> {
         check_listeners(self.listen, self.platform_listen)?;
         let mail_hook = self.mail_hook()?;
+        let language = match self.language {
+            LanguageOption::Ko => Language::Korean,
+            LanguageOption::En => Language::English,
+        };
         Ok(Settings {
             listen: self.listen,
             platform_listen: self.platform_listen,
@@ -232,10 +236,7 @@ impl CommonOptions {
                 ProfileOption::Documented => Profile::Documented,
                 ProfileOption::Observed => Profile::Observed,
             },
-            language: match self.language {
-                LanguageOption::Ko => Language::Korean,
-                LanguageOption::En => Language::English,
-            },
+            language,
             quotas: !self.no_quota,
             webhooks: WebhookSettings::default(),
             accounts: AccountSettings {
@@ -243,6 +244,7 @@ impl CommonOptions {
                 password_chars_min: self.password_min,
                 sends_mail: mail_hook.is_some(),
                 passwords: true,
+                language,
                 token_chain_max_ms: self.token_days_max.map(|days| days * DAY_MS),
             },
             developers: DeveloperSettings { reviews_scopes: self.review_scopes },

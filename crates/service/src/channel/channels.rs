@@ -5,12 +5,14 @@ use domain::audit::AuditAction;
 use domain::channel::Channel;
 use domain::chat::check_web_address;
 use domain::limits::{CREDENTIAL_BYTES_MAX, NAME_CHARS_MAX};
+use domain::mail::MailKind;
 use domain::password::Password;
 use domain::refusal::Resource;
 use domain::{ChannelId, Invalid, Refusal, Rule, invalid};
 use serde_json::json;
 use store::{StoreError, Tx};
 
+use crate::identity::mail::{replace_email, write_notice};
 use crate::identity::password_queue::{Asker, Busy};
 use crate::work::Work;
 use crate::{ChannelRecord, Error, PersonListing, Service};
@@ -63,6 +65,8 @@ impl std::fmt::Debug for StoredPassword {
 pub(crate) struct CheckedChannel {
     record: ChannelRecord,
     person: Option<HashedLogin>,
+    /// Writes the notices to the person.
+    service: Service,
 }
 
 impl CheckedChannel {
@@ -131,7 +135,6 @@ impl Service {
         let email = email.map(Email::parse).transpose()?;
         let person = Some(HashedLogin { login, password_hash, email });
         let channel = CheckedChannel { person, ..self.checked_channel(channel, None).await? };
-
         self.write(async move |work: &mut Work<'_>| put(work, &channel).await).await
     }
 
@@ -179,7 +182,7 @@ impl Service {
             }
             None => None,
         };
-        Ok(CheckedChannel { record: channel, person })
+        Ok(CheckedChannel { record: channel, person, service: self.clone() })
     }
 
     /// The hash of a password. If the stored hash matches the password, the stored hash.
@@ -210,10 +213,11 @@ impl Service {
     }
 }
 
-/// Creates or replaces a channel, inside a transaction.
+/// Creates or replaces a channel, inside a transaction. The person gets a notice of another password and
+/// address.
 pub(crate) async fn put(work: &mut Work<'_>, channel: &CheckedChannel) -> Result<(), Error> {
-    let now = work.now();
-    let CheckedChannel { record, person } = channel;
+    let CheckedChannel { record, person, service } = channel;
+    let (now, language) = (work.now(), service.account_settings().language);
     if !work.put_channel(record, now).await? {
         return Err(Invalid::new("channelId", Rule::BeingDeleted).into());
     }
@@ -224,10 +228,11 @@ pub(crate) async fn put(work: &mut Work<'_>, channel: &CheckedChannel) -> Result
             work.delete_browser_sessions(&record.channel_id).await?;
             work.delete_pending_sign_ins(&record.channel_id).await?;
             work.delete_password_resets(&record.channel_id).await?;
+            write_notice(work, service, &record.channel_id, MailKind::PasswordChanged, language).await?;
         }
         work.put_person(&record.channel_id, login, password_hash).await.map_err(login_taken)?;
         if email.is_some() {
-            work.put_email(&record.channel_id, email.as_ref()).await?;
+            replace_email(work, service, &record.channel_id, email.as_ref(), language).await?;
         }
     }
     Ok(())

@@ -1,5 +1,6 @@
 //! The settings of accounts.
 
+use domain::Language;
 use domain::limits::PASSWORD_CHARS_MIN;
 
 /// The settings of accounts. They are the same on every node of a service.
@@ -13,6 +14,8 @@ pub struct AccountSettings {
     pub sends_mail: bool,
     /// Whether accounts have passwords here. Without them people sign in at the operator's providers.
     pub passwords: bool,
+    /// The language of notices about what no page of the person's did.
+    pub language: Language,
     /// How long after a sign-in its tokens can be refreshed, in milliseconds; `None` for ever.
     pub token_chain_max_ms: Option<i64>,
 }
@@ -34,6 +37,7 @@ impl Default for AccountSettings {
             password_chars_min: PASSWORD_CHARS_MIN,
             sends_mail: false,
             passwords: true,
+            language: Language::default(),
             token_chain_max_ms: None,
         }
     }

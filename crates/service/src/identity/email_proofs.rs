@@ -2,14 +2,13 @@
 //! (`docs/accounts.md#proven-addresses`). A link is sealed with the service key, so the store keeps none. To
 //! use one twice changes nothing.
 
-use domain::account::Email;
 use domain::limits::EMAIL_PROOF_LIFETIME_MS;
 use domain::mail::{Mail, MailKind};
 use domain::{ChannelId, Language, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::identity::accounts::{Confirmation, lock_unchanged, parse_email};
-use crate::identity::mail::{may_send_link, write_mail, write_notice};
+use crate::identity::mail::{may_send_link, replace_email, write_mail};
 use crate::identity::two_factor::check_code_if_on;
 use crate::work::Work;
 use crate::{Error, Purpose, Service};
@@ -49,11 +48,8 @@ impl Service {
                 let channel = &account.channel_id;
                 let verdict = check_code_if_on(work, service.key(), channel, &code).await?;
                 if verdict.is_right() {
-                    if account.email.as_deref() != email.as_ref().map(Email::as_str) {
-                        write_notice(work, &service, channel, MailKind::EmailChanged, language).await?;
-                    }
                     work.delete_password_resets(channel).await?;
-                    work.put_email(channel, email.as_ref()).await?;
+                    replace_email(work, &service, channel, email.as_ref(), language).await?;
                 }
                 Ok::<_, Error>(verdict)
             })

@@ -1,6 +1,7 @@
 //! Messages to people, which leave through the operator's mail hook (`docs/accounts.md#mail`). A transaction
 //! writes them into the outbox, and the job `mail` sends them.
 
+use domain::account::Email;
 use domain::limits::{MAIL_COUNTED_MS, MAIL_KEPT_MS, MAIL_LEASE_MS, MAILS_MAX, MAILS_UNPROVEN_MAX};
 use domain::mail::{Mail, MailKind, flat_name, next_attempt};
 use domain::seal::ServiceKey;
@@ -87,6 +88,22 @@ pub(crate) async fn write_notice(
     let (name, accounts) = (flat_name(&account.channel_name), Vec::new());
     let mail = Mail { kind, to, language, link: None, name, accounts };
     write_mail(work, service.key(), channel, &mail).await
+}
+
+/// Gives an account another address, or none. The former one gets a notice, if it was proven.
+pub(crate) async fn replace_email(
+    work: &mut Work<'_>,
+    service: &Service,
+    channel: &ChannelId,
+    email: Option<&Email>,
+    language: Language,
+) -> Result<(), Error> {
+    let before = work.account(channel).await?.and_then(|account| account.email);
+    if before.as_deref() != email.map(Email::as_str) {
+        write_notice(work, service, channel, MailKind::EmailChanged, language).await?;
+    }
+    work.put_email(channel, email).await?;
+    Ok(())
 }
 
 async fn insert(

@@ -6,16 +6,18 @@ use domain::audit::AuditAction;
 use domain::limits::{
     BROWSER_SESSION_LIFETIME_MS, CODE_LIFETIME_MS, CREDENTIAL_BYTES_MAX, PENDING_SIGN_IN_LIFETIME_MS,
 };
+use domain::mail::MailKind;
 use domain::password::Password;
 use domain::refusal::{Resource, TokenFault};
 use domain::secret::{AuthCode, BrowserToken, SecretHash};
 use domain::token::TokenFamily;
-use domain::{ChannelId, ClientId, Refusal};
+use domain::{ChannelId, ClientId, Refusal, Scope};
 use store::Tx;
 use store::queries::browser_sessions::SignedIn;
 use store::queries::channels::Person;
 use store::queries::tokens::NewCode;
 
+use crate::identity::mail::write_notice;
 use crate::work::Work;
 use crate::{Error, Purpose, Service};
 
@@ -164,7 +166,7 @@ impl Service {
     }
 
     /// Records the user's consent and issues a code for it. The consent has the scopes that the request
-    /// asked for and the application still asks for.
+    /// asked for and the application still asks for. The user gets a notice of a new right to the stream key.
     ///
     /// # Errors
     /// [`Refusal::InvalidToken`] when the user was barred after the request was checked,
@@ -173,7 +175,7 @@ impl Service {
         let code = AuthCode::generate(self.random(Purpose::Code));
         let family = TokenFamily(AuthCode::generate(self.random(Purpose::Code)).hash().as_str().to_owned());
         let (hash, state) = (code.hash(), SecretHash::of(&request.state));
-        let (request, user) = (request.clone(), user.clone());
+        let (service, request, user) = (self.clone(), request.clone(), user.clone());
         self.write(async move |work: &mut Work<'_>| {
             let now = work.now();
             let client_id = &request.application.client_id;
@@ -183,6 +185,11 @@ impl Service {
             let chosen = work.lock_application_scopes(client_id).await?;
             let chosen = chosen.ok_or(Refusal::NotFound(Resource::Application))?;
             let scopes = request.application.user_scopes().and(chosen);
+            let before = work.lock_consent(client_id, &user).await?.unwrap_or_default();
+            if scopes.contains(Scope::StreamKeyRead) && !before.contains(Scope::StreamKeyRead) {
+                let language = service.account_settings().language;
+                write_notice(work, &service, &user, MailKind::StreamKeyAllowed, language).await?;
+            }
             work.put_consent(client_id, &user, scopes, now).await?;
             let expires_at = now.plus_ms(CODE_LIFETIME_MS);
             let redirect_uri = &request.redirect_uri;
