@@ -154,7 +154,7 @@ pub(crate) async fn submit_password(PostedBy { person, fields }: PostedBy) -> Pa
     let (service, lang) = (visitor.service(), visitor.lang());
     let changed =
         service.change_password(&person.channel_id, visitor.browser_token(), passwords, lang.into());
-    let changed = guessed(&person, changed).await;
+    let changed = guessed(&person, changed).await.map(|token| visitor.renew_browser(token));
     answer(&person, AccountForm::Password, &fields, changed).await
 }
 

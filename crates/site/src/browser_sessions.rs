@@ -67,7 +67,9 @@ pub(crate) async fn list(person: Person) -> PageAnswer {
 /// `POST /account/sessions`: signs all other browsers out.
 pub(crate) async fn end_others(PostedBy { person, .. }: PostedBy) -> PageAnswer {
     let Person { visitor, channel_id, .. } = &person;
-    visitor.web().service().end_other_browser_sessions(channel_id, visitor.browser_token()).await?;
+    let token =
+        visitor.web().service().end_other_browser_sessions(channel_id, visitor.browser_token()).await?;
+    visitor.renew_browser(token);
     Ok(visitor.redirect(SESSIONS, Some(Flash::BrowsersSignedOut)))
 }
 

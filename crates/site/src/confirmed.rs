@@ -99,7 +99,10 @@ async fn ask(
     if !password.is_empty() {
         let confirmed = service.confirm(channel, browser, password, code);
         match check_guess(visitor.web(), visitor.request(), channel, confirmed).await {
-            Ok(()) => return Ok(None),
+            Ok(token) => {
+                visitor.renew_browser(token);
+                return Ok(None);
+            }
             Err(error) => errors = at_field(error, visitor.lang())?,
         }
         status = StatusCode::UNPROCESSABLE_ENTITY;
@@ -193,9 +196,10 @@ pub(crate) async fn came_back(
         return problem_page(visitor, provider, ProviderProblem::Expired, Attempt::to(ACCOUNT));
     };
     let service = visitor.web().service();
-    if !service.confirm_upstream(channel, visitor.browser_token(), identity).await? {
+    let Some(token) = service.confirm_upstream(channel, visitor.browser_token(), identity).await? else {
         return problem_page(visitor, provider, ProviderProblem::OtherAccount, Attempt::to(ACCOUNT));
-    }
+    };
+    visitor.renew_browser(token);
     let page = ConfirmPage::new(visitor, channel, &pending.action, &pending.fields, None).await?;
     visitor.page(&ConfirmPage { is_proven: true, ..page })
 }

@@ -1,14 +1,16 @@
 //! A browser: the token that its forms are bound to, and the person who is signed in with it.
 
+use std::sync::{Arc, OnceLock};
+
 use domain::ChannelId;
 use domain::operator_key::OperatorRole;
 use domain::secret::BrowserToken;
-use http::header;
+use http::{HeaderMap, HeaderValue, header};
 use service::Purpose;
 
 use crate::Web;
 use crate::account_forms::charge_page;
-use crate::cookies::browser_token;
+use crate::cookies::{browser_token, sign_in_cookie};
 use crate::page_request::PageRequest;
 use crate::quota::block;
 
@@ -67,5 +69,30 @@ impl Browser {
     /// The token, if the browser still has to receive it.
     pub fn new_token(&self) -> Option<&BrowserToken> {
         self.new.then_some(&self.token)
+    }
+}
+
+/// The token that a browser gets in place of its former one, and whether its origin is `https`. `finish` adds
+/// this to every request, so that every answer has the cookie, also that of a failure.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Renewed(Arc<OnceLock<(BrowserToken, bool)>>);
+
+impl Renewed {
+    /// The new token, if the browser gets one.
+    pub fn token(&self) -> Option<&BrowserToken> {
+        self.0.get().map(|(token, _)| token)
+    }
+
+    /// Gives the browser this token.
+    pub fn set(&self, token: BrowserToken, https: bool) {
+        // A request proves once to own the account.
+        let _ = self.0.set((token, https));
+    }
+
+    /// Writes the cookie, if the browser gets a new token.
+    pub fn describe(&self, headers: &mut HeaderMap) {
+        let cookie = self.0.get().map(|(token, https)| sign_in_cookie(token, *https));
+        let cookie = cookie.and_then(|cookie| HeaderValue::try_from(cookie).ok());
+        headers.extend(cookie.map(|cookie| (header::SET_COOKIE, cookie)));
     }
 }

@@ -14,6 +14,7 @@ use domain::refusal::Resource;
 use domain::{Language, Reason, Refusal};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 
+use crate::browser::Renewed;
 use crate::deletion::Deletion;
 use crate::envelope::{Cause, Failure, refused};
 use crate::page_request::PageRequest;
@@ -38,12 +39,13 @@ async fn finish(State((web, has_pages)): State<(Web, bool)>, mut request: Reques
     let (began, traffic) = (web.service().clock().monotonic(), web.traffic());
     let pattern = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
     let place = traffic.place(pattern, request.method());
-    let (charged, deletion) = (Charged::default(), Deletion::default());
+    let (charged, deletion, renewed) = (Charged::default(), Deletion::default(), Renewed::default());
     let client = request.extensions().get::<ClientAddress>().copied();
     let request_id = request.extensions().get::<RequestId>().copied();
     let preferred = language::preferred(request.headers());
     request.extensions_mut().insert(charged.clone());
     request.extensions_mut().insert(deletion.clone());
+    request.extensions_mut().insert(renewed.clone());
     let page = page_request(&web, &mut request, has_pages);
 
     let mut response = run(next, request).await;
@@ -74,6 +76,7 @@ async fn finish(State((web, has_pages)): State<(Web, bool)>, mut request: Reques
         charged.describe(&web, client, response.headers_mut());
     }
     deletion.describe(response.headers_mut());
+    renewed.describe(response.headers_mut());
     response.headers_mut().entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     response
 }

@@ -1,6 +1,7 @@
 //! Who asks for a page, and the forms that they post. Handlers of pages get both only from these extractors.
 
 use std::fmt;
+use std::sync::OnceLock;
 
 use askama::Template;
 use axum::extract::{FromRequest, FromRequestParts, Request};
@@ -15,7 +16,7 @@ use service::Service;
 use service::form_drafts::{FormDraft, FormOrigin};
 
 use crate::Web;
-use crate::browser::Browser;
+use crate::browser::{Browser, Renewed};
 use crate::cookies::has_draft;
 use crate::envelope::Failure;
 use crate::form_again::{Again, is_kept, show_again, with_draft};
@@ -47,7 +48,9 @@ pub struct Visitor {
     web: Web,
     request: PageRequest,
     browser: Browser,
-    sign_out: String,
+    renewed: Renewed,
+    /// The proof of the form that signs out.
+    sign_out: OnceLock<String>,
     /// The page of the form that was posted.
     form_page: Option<String>,
     /// What was typed into a form of this page before the sign-in ended.
@@ -98,14 +101,15 @@ impl Visitor {
     async fn of(parts: &Parts, web: &Web) -> Result<Self, service::Error> {
         let request = PageRequest::of(parts, web);
         let browser = Browser::of(web, &request).await?;
-        let sign_out = proof(&browser.token, SIGN_OUT).as_str().to_owned();
+        let renewed = parts.extensions.get::<Renewed>().cloned().unwrap_or_default();
         let draft = match &browser.person {
             Some((channel, _)) if request.is_get() && has_draft(&request.headers) => {
                 web.service().form_draft(channel, &request.path_and_query()).await?
             }
             _ => None,
         };
-        Ok(Self { web: web.clone(), request, browser, sign_out, form_page: None, draft })
+        let (sign_out, form_page) = (OnceLock::new(), None);
+        Ok(Self { web: web.clone(), request, browser, renewed, sign_out, form_page, draft })
     }
 
     /// The service and its configuration.
@@ -145,12 +149,17 @@ impl Visitor {
 
     /// The buttons of the providers at which people can sign in.
     pub fn providers(&self) -> Vec<ProviderButton<'_>> {
-        provider_buttons(&self.web, self.lang(), &self.browser.token)
+        provider_buttons(&self.web, self.lang(), self.browser_token())
     }
 
     /// The token of the browser.
     pub fn browser_token(&self) -> &BrowserToken {
-        &self.browser.token
+        self.renewed.token().unwrap_or(&self.browser.token)
+    }
+
+    /// Gives the browser another token, with every answer to this request.
+    pub fn renew_browser(&self, token: BrowserToken) {
+        self.renewed.set(token, self.request.https);
     }
 
     /// The layout of a page with navigation.
@@ -158,7 +167,8 @@ impl Visitor {
         let account = match &self.browser.person {
             Some((_, name)) => {
                 let is_operator = self.browser.operator_role.is_some();
-                Account::Person { name, sign_out: &self.sign_out, is_operator }
+                let proof_of = || proof(self.browser_token(), SIGN_OUT).as_str().to_owned();
+                Account::Person { name, sign_out: self.sign_out.get_or_init(proof_of), is_operator }
             }
             None => Account::SignedOut,
         };
@@ -175,7 +185,7 @@ impl Visitor {
     pub fn form(&self, action: impl Into<String>) -> FormTarget {
         let action = action.into();
         let path = action.split('?').next().unwrap_or_default();
-        let mut csrf = proof(&self.browser.token, path).as_str().to_owned();
+        let mut csrf = proof(self.browser_token(), path).as_str().to_owned();
         if let Some(channel_id) = self.channel_id().cloned() {
             let origin = FormOrigin { channel_id, page: self.page_of_forms() };
             csrf.push(SEAL);
@@ -254,7 +264,7 @@ impl Visitor {
     /// # Errors
     /// When the store fails.
     pub async fn signed_in(&self, token: &BrowserToken, next: &str) -> PageAnswer {
-        self.web.service().sign_out(&self.browser.token).await?;
+        self.web.service().sign_out(self.browser_token()).await?;
         Ok(self.request.redirect(local_page(next).unwrap_or("/"), None, Some(token)))
     }
 
@@ -263,7 +273,7 @@ impl Visitor {
     /// # Errors
     /// When the store fails.
     pub async fn signed_out(&self, location: &str) -> PageAnswer {
-        self.web.service().sign_out(&self.browser.token).await?;
+        self.web.service().sign_out(self.browser_token()).await?;
         let token = Browser::fresh(&self.web).token;
         Ok(self.request.redirect(local_page(location).unwrap_or("/"), Some(Flash::SignedOut), Some(&token)))
     }

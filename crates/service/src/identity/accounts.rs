@@ -150,8 +150,8 @@ impl Service {
         })
     }
 
-    /// Changes the password of a signed-in person, and signs the person's other browsers out. Links of
-    /// password resets become invalid. Applications keep their access.
+    /// Changes the password of a signed-in person, and signs the person's other browsers out. This browser gets
+    /// the token that is returned. Links of password resets become invalid. Applications keep their access.
     ///
     /// # Errors
     /// `Invalid` naming `password` when it is wrong, or `newPassword`; [`Refusal::Busy`].
@@ -161,7 +161,7 @@ impl Service {
         browser: &BrowserToken,
         (password, new_password): (&str, &str),
         language: Language,
-    ) -> Result<(), Error> {
+    ) -> Result<BrowserToken, Error> {
         let account = self.checked_account(channel, password).await?;
         if !self.account_settings().accepts(&account.password_hash) {
             return Err(Refusal::NotFound(Resource::Path).into());
@@ -169,11 +169,14 @@ impl Service {
         let new = self.chosen("newPassword", new_password, &about(&account))?;
         let new_hash = self.hash_password(&account.login, new).await?;
         let (service, channel, browser) = (self.clone(), channel.clone(), browser.hash());
+        let token = BrowserToken::generate(self.random(Purpose::Browser));
         self.write(async move |work: &mut Work<'_>| {
             lock_unchanged(work, &account).await?;
             set_password(work, &channel, &new_hash).await?;
             work.delete_other_browser_sessions(&channel, &browser).await?;
-            write_notice(work, &service, &channel, MailKind::PasswordChanged, language).await
+            work.renew_browser(&browser, &channel, &token.hash()).await?;
+            write_notice(work, &service, &channel, MailKind::PasswordChanged, language).await?;
+            Ok(token)
         })
         .await
     }

@@ -9,7 +9,7 @@ use store::Tx;
 use store::queries::browser_sessions::{BrowserSession, BrowserUse, SignedIn};
 
 use crate::work::Work;
-use crate::{Error, Service};
+use crate::{Error, Purpose, Service};
 
 /// Browsers of a person on one page.
 pub const BROWSERS_PAGE_SIZE: usize = 20;
@@ -114,7 +114,7 @@ impl Service {
         .await
     }
 
-    /// Signs every browser of a person out but the one with this token.
+    /// Signs every browser of a person out but the one with this token, which gets the token that is returned.
     ///
     /// # Errors
     /// [`Refusal::NotFound`] when the channel does not exist.
@@ -122,14 +122,16 @@ impl Service {
         &self,
         channel: &ChannelId,
         token: &BrowserToken,
-    ) -> Result<(), Error> {
+    ) -> Result<BrowserToken, Error> {
         let (channel, hash) = (channel.clone(), token.hash());
+        let new = BrowserToken::generate(self.random(Purpose::Browser));
         self.write(async move |work: &mut Work<'_>| {
             if !work.lock_channel(&channel).await? {
                 return Err(Error::from(Refusal::NotFound(Resource::Channel)));
             }
             work.delete_other_browser_sessions(&channel, &hash).await?;
-            Ok(())
+            work.renew_browser(&hash, &channel, &new.hash()).await?;
+            Ok(new)
         })
         .await
     }

@@ -10,7 +10,7 @@ use store::Tx;
 use crate::identity::accounts::lock_unchanged;
 use crate::identity::two_factor::check_code_if_on;
 use crate::work::Work;
-use crate::{Error, Service};
+use crate::{Error, Purpose, Service};
 
 /// From when on a sign-in or a confirmation is recent, and until when such a sign-in lasts at least. A
 /// sign-in ends a fixed time after it began.
@@ -33,7 +33,7 @@ impl Service {
     }
 
     /// Takes the password, and a code where the second step is on, as a fresh proof of the person at this
-    /// browser.
+    /// browser. Gives the browser's new token. A copy of the former one is of no use.
     ///
     /// # Errors
     /// `Invalid` naming `password`, also for an account without one, or `code`;
@@ -44,21 +44,23 @@ impl Service {
         browser: &BrowserToken,
         password: &str,
         code: &str,
-    ) -> Result<(), Error> {
+    ) -> Result<BrowserToken, Error> {
         let account = self.checked_account(channel, password).await?;
         let (key, hash, code) = (self.key().clone(), browser.hash(), code.to_owned());
+        let new = BrowserToken::generate(self.random(Purpose::Browser));
+        let new_hash = new.hash();
         let verdict = self
             .write(async move |work: &mut Work<'_>| {
                 lock_unchanged(work, &account).await?;
                 let verdict = check_code_if_on(work, &key, &account.channel_id, &code).await?;
                 if verdict.is_right() {
                     let now = work.now();
-                    work.confirm_browser(&hash, &account.channel_id, now).await?;
+                    work.confirm_browser(&hash, &account.channel_id, now, &new_hash).await?;
                 }
                 Ok::<_, Error>(verdict)
             })
             .await?;
-        verdict.accepted()
+        verdict.accepted().map(|()| new)
     }
 
     /// Checks the code of a person without a password, who proves the rest at a provider.
@@ -78,8 +80,8 @@ impl Service {
         verdict.accepted()
     }
 
-    /// Takes a sign-in at a provider as a fresh proof of the person at this browser: `false` if the account
-    /// is not linked to this person of the provider.
+    /// Takes a sign-in at a provider as a fresh proof of the person at this browser, and gives the browser's
+    /// new token: `None` if the account is not linked to this person of the provider.
     ///
     /// # Errors
     /// When the store fails.
@@ -88,14 +90,15 @@ impl Service {
         channel: &ChannelId,
         browser: &BrowserToken,
         identity: &UpstreamIdentity,
-    ) -> Result<bool, Error> {
+    ) -> Result<Option<BrowserToken>, Error> {
         let (id, hash, person) = (channel.clone(), browser.hash(), identity.clone());
+        let new = BrowserToken::generate(self.random(Purpose::Browser));
         self.write(async move |work: &mut Work<'_>| {
             let now = work.now();
             if work.upstream_identity(&person.issuer, &person.subject).await?.as_ref() != Some(&id) {
-                return Ok(false);
+                return Ok(None);
             }
-            Ok::<_, Error>(work.confirm_browser(&hash, &id, now).await?)
+            Ok::<_, Error>(work.confirm_browser(&hash, &id, now, &new.hash()).await?.then_some(new))
         })
         .await
     }

@@ -7,6 +7,7 @@ use domain::limits::{
 use domain::mail::{Mail, MailKind};
 use domain::{ChannelId, Language, Refusal, Rule};
 use service::accounts::NewAccount;
+use service::{ChannelRecord, LoginCredentials};
 
 use crate::accounts::{
     NEW_PASSWORD, PAGE, PASSWORD, invalid, mails, new_account, registered, with_two_factor,
@@ -32,7 +33,7 @@ fn proof_of(mail: &Mail) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn notices_go_to_proven_addresses_only_and_are_limited() {
     both(|world| async move {
-        let (channel, token) = registered(&world, "haneul").await;
+        let (channel, mut token) = registered(&world, "haneul").await;
         let notify = async || {
             world.service.notify(&channel, MailKind::ClientSecretMade, Language::Korean).await.unwrap();
             mails(&world).await
@@ -71,7 +72,7 @@ async fn notices_go_to_proven_addresses_only_and_are_limited() {
             let new = format!("{NEW_PASSWORD} {n}");
             let changed =
                 world.service.change_password(&channel, &token, (&password, &new), Language::Korean);
-            changed.await.unwrap();
+            token = changed.await.unwrap();
             password = new;
             sent += mails(&world).await.len() as i64;
         }
@@ -172,10 +173,11 @@ async fn a_proof_is_fresh_for_ten_minutes_at_its_browser() {
         assert_eq!(refused(confirm("wrong", &codes[0]).await), invalid("password", Rule::RightPassword));
         assert_eq!(refused(confirm(PASSWORD, "").await), invalid("code", Rule::RightCode));
         assert!(!is_fresh(&browser).await);
-        confirm(PASSWORD, &codes[0]).await.unwrap();
-        assert!(is_fresh(&browser).await && !is_fresh(&other).await);
+        let renewed = confirm(PASSWORD, &codes[0]).await.unwrap();
+        assert!(is_fresh(&renewed).await && !is_fresh(&browser).await && !is_fresh(&other).await);
+        assert!(world.service.signed_in(&browser).await.unwrap().is_none(), "a copy is signed out");
         world.advance_ms(RECENT_SIGN_IN_MS as u64);
-        assert!(!is_fresh(&browser).await);
+        assert!(!is_fresh(&renewed).await);
         // A change of the address asks for the code, too.
         let change = async |code: &str| {
             world.service.change_email(&channel, PASSWORD, (Some("a@b.co"), code), Language::Korean).await
@@ -199,4 +201,41 @@ async fn of_many_concurrent_requests_for_a_link_three_are_sent() {
         assert_eq!(mails(&world).await.len() as i64, PASSWORD_RESETS_MAX);
     })
     .await;
+}
+
+/// What an operator's key, or a consent of a stolen sign-in, does to an account.
+#[tokio::test(flavor = "multi_thread")]
+async fn acts_without_a_page_of_the_person_send_notices() {
+    both(|world| async move {
+        let (channel, _) = registered(&world, "haneul").await;
+        prove(&world, &channel).await;
+        let kinds = async || mails(&world).await.iter().map(|mail| mail.kind).collect::<Vec<_>>();
+        let application = world.application("app").await;
+        for expected in [&[MailKind::StreamKeyAllowed][..], &[]] {
+            world.code(&application, &channel).await;
+            assert_eq!(kinds().await, expected, "once for each application");
+        }
+        let put = async |password: &str, email: &str| {
+            let (login, password, email) = ("haneul".to_owned(), password.to_owned(), Some(email.to_owned()));
+            let credentials = LoginCredentials { login, password, email };
+            world.service.put_channel(channel_record(&channel), Some(credentials)).await.unwrap();
+        };
+        put(PASSWORD, "haneul@example.com").await;
+        assert_eq!(kinds().await, [], "nothing is changed");
+        put(NEW_PASSWORD, "haneul@example.com").await;
+        assert_eq!(kinds().await, [MailKind::PasswordChanged]);
+        put(NEW_PASSWORD, "thief@b.co").await;
+        assert_eq!(kinds().await, [MailKind::EmailChanged], "to the former address");
+    })
+    .await;
+}
+
+fn channel_record(channel: &ChannelId) -> ChannelRecord {
+    ChannelRecord {
+        channel_id: channel.clone(),
+        name: "하늘".to_owned(),
+        image_url: None,
+        verified_mark: false,
+        real_name_verified: false,
+    }
 }

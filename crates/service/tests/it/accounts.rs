@@ -197,8 +197,11 @@ async fn a_changed_password_signs_other_browsers_out_and_ends_links() {
         world.service.send_email_proof(&channel, "https://x.example/proof", Language::Korean).await.unwrap();
         let proof = mails(&world).await.pop().and_then(|mail| mail.link).expect("a link");
         assert!(world.service.prove_email(proof.split_once('=').unwrap().1).await.unwrap());
-        change(PASSWORD, NEW_PASSWORD).await.unwrap();
-        assert!(is_signed_in(&world, &token).await && !is_signed_in(&world, &other).await);
+        let new = change(PASSWORD, NEW_PASSWORD).await.unwrap();
+        assert!(is_signed_in(&world, &new).await && !is_signed_in(&world, &other).await);
+        assert!(!is_signed_in(&world, &token).await, "a copy of the former token");
+        let newer = world.service.end_other_browser_sessions(&channel, &new).await.unwrap();
+        assert!(is_signed_in(&world, &newer).await && !is_signed_in(&world, &new).await);
         assert!(signs_in(&world, "haneul", PASSWORD).await.is_none());
         assert!(signs_in(&world, "haneul", NEW_PASSWORD).await.is_some());
         assert!(!world.service.is_password_reset(&link).await.unwrap());
@@ -220,7 +223,7 @@ async fn of_concurrent_changes_of_a_password_one_succeeds() {
                 let changed =
                     service.change_password(&channel, &token, (PASSWORD, &new), Language::Korean).await;
                 // The password was changed before or after the check.
-                changed.map(|()| new).map_err(|_| Error::from(Refusal::Internal))
+                changed.map(|_| new).map_err(|_| Error::from(Refusal::Internal))
             }
         });
         let won = winners(at_once(tasks).await, &Refusal::Internal);

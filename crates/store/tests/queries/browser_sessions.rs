@@ -88,18 +88,21 @@ async fn one_of_many_concurrent_uses_is_recorded_and_one_of_many_endings_ends() 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_browser_is_confirmed_by_its_sign_in_or_later() {
     in_seeded(async move |tx: &mut Tx| {
-        let (one, a, b) = (hash("one"), channel("a"), channel("b"));
+        let (one, two, a, b) = (hash("one"), hash("two"), channel("a"), channel("b"));
         tx.insert_browser_session(&one, &a, at(1_000)).await?;
-        let is = async |tx: &mut Tx, channel, since, ends_after, now| {
-            tx.is_browser_confirmed(&one, channel, (at(since), at(ends_after)), at(now)).await
+        let is_at = async |tx: &mut Tx, token, channel, since, ends_after, now| {
+            tx.is_browser_confirmed(token, channel, (at(since), at(ends_after)), at(now)).await
         };
-        assert!(is(tx, &a, 50, 999, 60).await?, "it has just signed in");
-        assert!(!is(tx, &a, 50, 1_000, 60).await?);
-        assert!(!tx.confirm_browser(&one, &b, at(55)).await?);
-        assert!(!tx.confirm_browser(&one, &a, at(1_000)).await?, "the sign-in has ended");
-        assert!(tx.confirm_browser(&one, &a, at(55)).await?);
-        assert!(is(tx, &a, 54, 1_000, 60).await? && !is(tx, &a, 55, 1_000, 60).await?);
-        assert!(!is(tx, &b, 54, 999, 60).await? && !is(tx, &a, 54, 999, 1_000).await?);
+        assert!(is_at(tx, &one, &a, 50, 999, 60).await?, "it has just signed in");
+        assert!(!is_at(tx, &one, &a, 50, 1_000, 60).await?);
+        assert!(!tx.confirm_browser(&one, &b, at(55), &two).await?);
+        assert!(!tx.confirm_browser(&one, &a, at(1_000), &two).await?, "the sign-in has ended");
+        assert!(tx.confirm_browser(&one, &a, at(55), &two).await?);
+        assert!(!is_at(tx, &one, &a, 54, 1_000, 60).await?, "a copy of the former token");
+        assert!(is_at(tx, &two, &a, 54, 1_000, 60).await? && !is_at(tx, &two, &a, 55, 1_000, 60).await?);
+        assert!(!is_at(tx, &two, &b, 54, 999, 60).await? && !is_at(tx, &two, &a, 54, 999, 1_000).await?);
+        assert!(!tx.renew_browser(&two, &b, &one).await? && tx.renew_browser(&two, &a, &one).await?);
+        assert!(is_at(tx, &one, &a, 54, 1_000, 60).await? && !is_at(tx, &two, &a, 54, 1_000, 60).await?);
         Ok(())
     })
     .await;

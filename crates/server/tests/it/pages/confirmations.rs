@@ -193,6 +193,41 @@ async fn each_act_that_outlives_a_stolen_sign_in_asks_for_a_proof() {
     .await;
 }
 
+/// A copied cookie does not become fresh with the proof of its person, and does not outlive a new password.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_proof_and_a_new_password_sign_copies_of_the_cookie_out() {
+    both(Setup::default(), |world| async move {
+        let (mut browser, person, _) = late(&world).await;
+        let page = browser.open("/studio/stream-key").await;
+        let confirm = asked(&browser.submit(&form(&page, "/studio/stream-key")).await, "/studio/stream-key");
+        let password = async |browser: &mut Browser| {
+            let form = browser.open("/account/password").await.form("newPassword");
+            let form = form.fill("password", &person.password).fill("newPassword", "a new and good one 7");
+            browser.submit(&form).await.response.status
+        };
+        let others = async |browser: &mut Browser| {
+            let page = browser.open("/account/sessions").await;
+            browser.submit(&form(&page, "/account/sessions")).await.response.status
+        };
+        let mut copy = browser.clone();
+        let shown = browser.submit(&confirm.fill("confirmPassword", &person.password)).await;
+        assert_eq!(shown.response.status, 200);
+        // The forms of the answer belong to the new cookie.
+        assert_eq!(browser.submit(&form(&shown, "/studio/stream-key")).await.response.status, 200);
+        for n in 0..3 {
+            assert_eq!(copy.open("/account").await.response.status, 303, "{n}");
+            assert_eq!(browser.open("/account").await.response.status, 200, "{n}");
+            copy = browser.clone();
+            match n {
+                0 => assert_eq!(others(&mut browser).await, 303),
+                1 => assert_eq!(password(&mut browser).await, 303),
+                _ => {}
+            }
+        }
+    })
+    .await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_proof_cannot_be_guessed_and_is_of_its_person() {
     both(Setup { quotas: true, ..Setup::default() }, |world| async move {

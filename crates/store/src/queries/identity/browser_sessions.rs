@@ -39,7 +39,10 @@ const RECORD_USE: &str = "
     WHERE token_hash = $1 AND last_used_at <= $5";
 
 const CONFIRM: &str = "
-    UPDATE browser_sessions SET confirmed_at = $3 WHERE token_hash = $1 AND channel_id = $2 AND expires_at > $3";
+    UPDATE browser_sessions SET confirmed_at = $3, token_hash = $4
+    WHERE token_hash = $1 AND channel_id = $2 AND expires_at > $3";
+
+const RENEW: &str = "UPDATE browser_sessions SET token_hash = $3 WHERE token_hash = $1 AND channel_id = $2";
 
 /// A sign-in ends a fixed time after it began, so `$4` tells its age.
 const IS_CONFIRMED: &str = "
@@ -121,15 +124,26 @@ impl Tx {
         Ok(())
     }
 
-    /// Records that the person at a browser proved to own the account: `false` if the person is not signed in
-    /// there.
+    /// Records that the person at a browser proved to own the account, and gives the browser another token:
+    /// `false` if the person is not signed in there.
     pub async fn confirm_browser(
         &mut self,
         token: &SecretHash,
         channel: &ChannelId,
         now: Timestamp,
+        new: &SecretHash,
     ) -> Result<bool, StoreError> {
-        Ok(self.execute(CONFIRM, params![token, channel, now]).await? > 0)
+        Ok(self.execute(CONFIRM, params![token, channel, now, new]).await? > 0)
+    }
+
+    /// Gives a browser another token: `false` if the person is not signed in there.
+    pub async fn renew_browser(
+        &mut self,
+        token: &SecretHash,
+        channel: &ChannelId,
+        new: &SecretHash,
+    ) -> Result<bool, StoreError> {
+        Ok(self.execute(RENEW, params![token, channel, new]).await? > 0)
     }
 
     /// Whether the person at a browser that is signed in at `now` proved after `since` to own the account, or
