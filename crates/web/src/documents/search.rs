@@ -59,8 +59,8 @@ fn shown(found: &Match<'_>) -> Found {
     Found { excerpt: excerpt(&found.entry.found.excerpt, &found.places), ..found.entry.found.clone() }
 }
 
-/// The part of a text with the most different words of a search, from the beginning where they are near it, or
-/// else from the beginning of a sentence. `places` says where which word is, in bytes.
+/// The part of a text with the most different words of a search. It begins with the text where they are near
+/// its beginning, or else with a sentence. `places` says where which word is, in bytes.
 fn excerpt(text: &str, places: &[(usize, usize)]) -> String {
     let reach =
         |from: usize| text[from..].char_indices().nth(EXCERPT_CHARS).map_or(text.len(), |(at, _)| from + at);
