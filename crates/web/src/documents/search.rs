@@ -59,7 +59,8 @@ fn shown(found: &Match<'_>) -> Found {
     Found { excerpt: excerpt(&found.entry.found.excerpt, &found.places), ..found.entry.found.clone() }
 }
 
-/// The part of a text with the most different words of a search. `places` says where which word is, in bytes.
+/// The part of a text with the most different words of a search. It begins with the text where they are near
+/// its beginning, or else with a sentence. `places` says where which word is, in bytes.
 fn excerpt(text: &str, places: &[(usize, usize)]) -> String {
     let reach =
         |from: usize| text[from..].char_indices().nth(EXCERPT_CHARS).map_or(text.len(), |(at, _)| from + at);
@@ -76,10 +77,10 @@ fn excerpt(text: &str, places: &[(usize, usize)]) -> String {
             best = (seen.len(), *from);
         }
     }
-    // It begins with a sentence, or else with some words before the match.
     let (before, _) = text.split_at(best.1);
-    let sentence = before.rfind(". ").map_or(0, |at| at + 2);
-    let near = before.char_indices().rev().nth(EXCERPT_CHARS / 3).map_or(0, |(at, _)| at);
+    let near = before.char_indices().rev().nth(EXCERPT_CHARS / 2).map_or(0, |(at, _)| at);
+    let ends = [". ", "? ", "! ", "\n"].iter().filter_map(|end| Some(before.rfind(end)? + end.len()));
+    let sentence = if near == 0 { 0 } else { ends.max().unwrap_or(0) };
     let from = match sentence < near {
         true => before[near..].find(' ').map_or(best.1, |at| near + at + 1),
         false => sentence,
@@ -106,9 +107,42 @@ mod tests {
         let part = excerpt(&text, &[(3, 0), (at, 0), (at, 1)]);
         assert!(part.contains("needle") && part.starts_with("… ") && part.ends_with(" …"), "{part}");
         assert!(part.chars().count() <= EXCERPT_CHARS + 4);
-        let text = "One. Two needle. Three.";
-        assert_eq!(excerpt(text, &[(text.find("needle").expect("it is there"), 0)]), "Two needle. Three.");
+        let around = |text: &str| excerpt(text, &[(text.find("needle").expect("it is there"), 0)]);
+        assert_eq!(around("One. Two needle. Three."), "One. Two needle. Three.");
+        for end in [". ", "? ", "! ", ".\n"] {
+            assert_eq!(around(&format!("{}{end}Two needle.", "word ".repeat(20))), "Two needle.");
+        }
         assert_eq!(excerpt("", &[]), "");
+    }
+
+    /// Blocks: the addresses that answer, then the searches that have to find one of them.
+    const QUESTIONS: &str = include_str!("search/questions.txt");
+    /// Among how many results the answer has to be.
+    const AMONG: usize = 3;
+    /// How many of a hundred searches have to find the answer first.
+    const FIRST_OF_HUNDRED: usize = 91;
+
+    #[test]
+    fn the_first_results_answer_the_questions_of_readers_in_both_languages() {
+        for lang in Lang::ALL {
+            let (mut asked, mut first, mut late) = (0, 0, Vec::new());
+            for block in QUESTIONS.split("\n\n") {
+                let (answers, questions) = block.trim().split_once('\n').expect("addresses and searches");
+                let answers: Vec<&str> = answers.split(' ').collect();
+                for question in questions.lines() {
+                    let found: Vec<String> = search(question, lang).into_iter().map(|it| it.href).collect();
+                    let place = found.iter().position(|href| answers.contains(&href.as_str()));
+                    asked += 1;
+                    first += usize::from(place == Some(0));
+                    if place.is_none_or(|place| place >= AMONG) {
+                        late.push(format!("{question}: {place:?} of {found:?}"));
+                    }
+                }
+            }
+            println!("{}: {first} of {asked} first, {} late", lang.tag(), late.len());
+            assert!(late.is_empty(), "{}", late.join("\n"));
+            assert!(asked > 400 && first * 100 >= asked * FIRST_OF_HUNDRED, "{first} of {asked}");
+        }
     }
 
     #[test]

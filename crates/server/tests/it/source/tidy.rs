@@ -90,7 +90,7 @@ fn one_component_says_what_is_wrong_with_a_field() {
 #[test]
 fn korean_texts_spell_redirection_in_one_way() {
     // What people type into the search, in any spelling.
-    let typed = ["web/src/documents/search/same.txt", "server/tests/it/pages/docs_questions.txt"];
+    let typed = ["web/src/documents/search/same.txt", "web/src/documents/search/questions.txt"];
     let others = [("리다이렉", "트"), ("리다이렉", "션"), ("리디렉", "트")];
     let others = others.map(|(start, end)| format!("{start}{end}"));
     for (name, text) in files(&["rs", "html", "js", "txt", "markdown"]) {

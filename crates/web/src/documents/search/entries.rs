@@ -28,10 +28,14 @@ const TEXT: TextKind = TextKind::Body(1.0);
 const PROGRAM: TextKind = TextKind::Body(0.3);
 const LIST: TextKind = TextKind::Body(0.25);
 
-/// Guides answer questions. The one about moving is for few readers, and so is the platform API.
+/// Guides answer questions. The one about moving is for few readers, and so is the platform API. A scope is
+/// less than the calls that need it.
 const GUIDE_WORTH: f32 = 1.25;
 const MOVING_WORTH: f32 = 0.7;
 const PLATFORM_WORTH: f32 = 0.55;
+const SCOPE_WORTH: f32 = 0.8;
+/// Words by which the beginning of a guide is found, whatever it is about.
+const GUIDE: &str = "guide overview procedure work 가이드";
 
 /// A result.
 #[derive(Clone, Debug, Default)]
@@ -146,7 +150,7 @@ fn of_guide(guide: &'static Guide, lang: Lang) -> Vec<Entry> {
         };
         let texts = vec![
             (HEADING, heading),
-            (ALSO, format!("{} {}", korean.also, english.also)),
+            (ALSO, if is_begin { GUIDE.to_owned() } else { format!("{} {}", korean.also, english.also) }),
             (PAGE, both(|lang| guide.title(lang).to_owned())),
             (TEXT, format!("{} {}", korean.text, english.text)),
             (TEXT, if is_begin { both(|lang| guide.about(lang).to_owned()) } else { String::new() }),
@@ -180,6 +184,7 @@ fn of_operations(lang: Lang) -> Vec<Entry> {
                 (PAGE, both(|lang| group.name(lang).to_owned())),
                 (TEXT, both(noted)),
                 (PAGE, format!("scope {key} {scopes} {quotas}")),
+                (HEADING, if is_list(own) { "list 목록" } else { "" }.to_owned()),
                 (LIST, format!("{} {}", fields(korean), fields(english))),
                 (LIST, own.reasons.iter().map(|reason| reason.word).collect::<Vec<_>>().join(" ")),
             ];
@@ -205,6 +210,11 @@ fn in_short(view: &OperationView) -> String {
     } else {
         format!("{}: {}", view.summary, fields.join(", "))
     }
+}
+
+/// Whether an operation answers with items.
+fn is_list(view: &OperationView) -> bool {
+    view.content.rows.iter().any(|row| row.name.starts_with("data[]"))
 }
 
 /// The fields of an operation with their meanings.
@@ -239,7 +249,7 @@ fn of_events(lang: Lang) -> Vec<Entry> {
                 ),
             ),
             (PAGE, both(|lang| DocsPlace::Events.title(lang).to_owned())),
-            (LIST, fields),
+            (TEXT, fields),
         ];
         Entry::new(found, &[own.name], texts)
     };
@@ -338,7 +348,7 @@ fn of_scopes(lang: Lang) -> Vec<Entry> {
             (TEXT, format!("{} {}", korean.about, english.about)),
             (TEXT, format!("{} {}", calls(korean), calls(english))),
         ];
-        Entry::new(found, &[own.key, own.label], texts)
+        Entry { worth: SCOPE_WORTH, ..Entry::new(found, &[own.key, own.label], texts) }
     };
     korean.iter().zip(&english).map(entry).collect()
 }
@@ -363,7 +373,7 @@ fn of_reasons(
             ..Found::default()
         };
         let texts = vec![
-            (HEADING, own.word.to_owned()),
+            (ALSO, own.word.to_owned()),
             (PAGE, format!("{kinds} {}", own.status)),
             (TEXT, format!("{} {}", text(korean), text(english))),
         ];

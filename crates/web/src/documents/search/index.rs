@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::entries::{Entry, TextKind};
-use super::words::{WordKind, words};
+use super::words::{WordKind, is_common, words};
 
 /// How soon further occurrences of a word stop to count.
 const SATURATION: f32 = 1.6;
@@ -21,6 +21,10 @@ const MISTAKE_BYTES_MIN: usize = 5;
 const LIKENESS: f32 = 0.5;
 /// What a match counts of a part of a word that is not known.
 const PART: f32 = 0.3;
+/// What a match counts of a word that says nothing, in a heading that was written with it.
+const STOP: f32 = 0.1;
+/// What a match counts of a word that is in questions about anything.
+const COMMON: f32 = 0.3;
 /// What is left of the score of an entry that matches hardly anything of what was asked.
 const PART_WORTH: f32 = 0.1;
 /// How much more an entry counts whose name is just what was asked.
@@ -122,22 +126,26 @@ impl Index {
     fn known(&self, asked: &str) -> (Known<'_>, bool) {
         let mut asked: Vec<_> = words(asked);
         let is_whole = asked.iter().all(|word| word.kind == WordKind::Stop);
-        if !is_whole {
-            asked.retain(|word| word.kind != WordKind::Stop);
-        } else if asked.iter().any(|word| !self.postings.contains_key(&word.term)) {
+        if is_whole && asked.iter().any(|word| !self.postings.contains_key(&word.term)) {
             return (Vec::new(), true);
         }
+        asked.sort_by_key(|word| word.kind == WordKind::Stop);
         asked.truncate(TERMS_MAX);
         let mut known: Known<'_> = Vec::new();
         for word in asked {
             let exact = self.postings.get_key_value(&word.term);
             let is_whole = word.kind == WordKind::Whole;
             let like = if exact.is_none() && is_whole { self.like(&word.term) } else { Vec::new() };
-            let exact = exact.map(|found| (found, if word.kind == WordKind::Part { PART } else { 1.0 }));
+            let part = match word.kind {
+                WordKind::Part => PART,
+                WordKind::Stop if !is_whole => STOP,
+                _ => 1.0,
+            };
+            let exact = exact.map(|found| (found, part));
             for ((term, posting), part) in
                 exact.into_iter().chain(like.into_iter().map(|found| (found, LIKENESS)))
             {
-                let worth = part * self.rarity(posting.len());
+                let worth = part * self.rarity(term, posting);
                 match known.iter_mut().find(|(other, ..)| *other == term) {
                     Some(before) => before.2 = before.2.max(worth),
                     None => known.push((term, posting, worth)),
@@ -152,7 +160,7 @@ impl Index {
     fn likeness(&self, entry: usize, known: &Known<'_>, whole: f32) -> f32 {
         let worth = |term: &String| known.iter().find(|(other, ..)| other == term).map(|(.., worth)| *worth);
         let rarity =
-            |term: &String| self.postings.get(term).map_or(0.0, |posting| self.rarity(posting.len()));
+            |term: &String| self.postings.get(term).map_or(0.0, |posting| self.rarity(term, posting));
         let like = |name: &Vec<String>| {
             let all: f32 = name.iter().map(rarity).sum();
             let both: f32 = name.iter().filter_map(worth).sum();
@@ -161,9 +169,11 @@ impl Index {
         self.names[entry].iter().map(like).fold(0.0, f32::max).min(1.0)
     }
 
-    fn rarity(&self, entries: usize) -> f32 {
-        let (all, entries) = (self.entries.len() as f32, entries as f32);
-        (1.0 + (all - entries + 0.5) / (entries + 0.5)).ln()
+    /// How much a word says about what is asked.
+    fn rarity(&self, term: &str, posting: &[(usize, f32)]) -> f32 {
+        let (all, entries) = (self.entries.len() as f32, posting.len() as f32);
+        let part = if is_common(term) { COMMON } else { 1.0 };
+        part * (1.0 + (all - entries + 0.5) / (entries + 0.5)).ln()
     }
 
     /// The words that begin like an unknown one, or else those with one other letter.

@@ -11,12 +11,25 @@ use std::sync::LazyLock;
 const SAME: &str = include_str!("same.txt");
 /// Words that say nothing about what is asked, in both languages.
 const STOP: &str = include_str!("stop.txt");
+/// Words that are in questions about anything, such as `bot`. They say little beside others.
+const COMMON: &str = include_str!("common.txt");
+/// Methods of HTTP. In capitals they are no verbs.
+const METHODS: [&str; 5] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
 /// Maximum number of syllables of a known Korean word.
 const SYLLABLES_MAX: usize = 8;
 /// Maximum length of a name that is also compared as a whole, in bytes.
 const NAME_BYTES_MAX: usize = 64;
 /// Endings of Korean words, the longest first.
 const ENDINGS: &[&str] = &[
+    "했다고",
+    "했어요",
+    "했는데",
+    "습니다",
+    "습니까",
+    "을까요",
+    "이라고",
+    "으로는",
+    "에서도",
     "하였는지",
     "했는지",
     "하려면",
@@ -35,6 +48,16 @@ const ENDINGS: &[&str] = &[
     "하는지",
     "하려고",
     "지나요",
+    "는데",
+    "인데",
+    "네요",
+    "까요",
+    "려고",
+    "라고",
+    "다고",
+    "해야",
+    "하다",
+    "에는",
     "지면",
     "지는",
     "려면",
@@ -90,6 +113,7 @@ const ENDINGS: &[&str] = &[
     "와",
     "과",
     "도",
+    "만",
 ];
 
 static MEANINGS: LazyLock<HashMap<String, Vec<&'static str>>> = LazyLock::new(|| {
@@ -107,6 +131,8 @@ static MEANINGS: LazyLock<HashMap<String, Vec<&'static str>>> = LazyLock::new(||
     meanings
 });
 static STOPS: LazyLock<HashSet<&'static str>> = LazyLock::new(|| STOP.split_whitespace().collect());
+static COMMONS: LazyLock<HashSet<String>> =
+    LazyLock::new(|| COMMON.split_whitespace().flat_map(words).map(|word| word.term).collect());
 
 /// A word of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -126,7 +152,7 @@ pub enum WordKind {
     Whole,
     /// A name of several words, which stand for themselves, too.
     Name,
-    /// A part of a word that is not known.
+    /// A part of a word that is not known, or an unknown word of one syllable.
     Part,
     /// A word that says nothing beside others.
     Stop,
@@ -163,6 +189,11 @@ pub fn words(text: &str) -> Vec<Word> {
         index += 1;
     }
     words
+}
+
+/// Whether questions about anything have this word.
+pub fn is_common(term: &str) -> bool {
+    COMMONS.contains(term)
 }
 
 fn word(term: &str, from: usize) -> Word {
@@ -226,6 +257,10 @@ fn latin(run: &Run<'_>, words: &mut Vec<Word>) {
 
 /// Adds a word, and returns whether it is known.
 fn push_latin(text: &str, from: usize, words: &mut Vec<Word>) -> bool {
+    if METHODS.contains(&text) {
+        words.push(word(text, from));
+        return true;
+    }
     let lower = text.to_lowercase();
     let base = stem(&lower);
     if STOPS.contains(lower.as_str()) || STOPS.contains(base.as_str()) {
@@ -258,7 +293,7 @@ fn korean(run: &Run<'_>, words: &mut Vec<Word>) {
     if bare.chars().count() == 1 {
         match MEANINGS.get(&bare) {
             Some(meanings) => words.extend(meanings.iter().map(|meaning| word(meaning, run.from))),
-            None => words.push(word(&bare, run.from)),
+            None => words.push(Word { kind: WordKind::Part, ..word(&bare, run.from) }),
         }
         return;
     }
@@ -388,6 +423,12 @@ mod tests {
         assert_eq!(terms("qqq_rrr"), ["qqq_rrr", "qqq", "rrr"]);
         assert_eq!(terms("/qqq/{rrr}/"), ["qqq/{rrr", "qqq", "rrr"]);
         assert!(terms("socket.io-client 2.0.3").contains(&"2.0.3".to_owned()));
+    }
+
+    #[test]
+    fn a_method_is_no_verb() {
+        assert_eq!(terms("DELETE"), ["DELETE"]);
+        assert_eq!(terms("delete"), terms("삭제"));
     }
 
     #[test]
