@@ -6,8 +6,9 @@ use domain::limits::{
 };
 use domain::mail::{Mail, MailKind};
 use domain::{ChannelId, Language, Refusal, Rule};
+use service::ChannelRecord;
 use service::accounts::NewAccount;
-use service::{ChannelRecord, LoginCredentials};
+use service::channels::LoginCredentials;
 
 use crate::accounts::{
     NEW_PASSWORD, PAGE, PASSWORD, invalid, mails, new_account, registered, with_two_factor,
