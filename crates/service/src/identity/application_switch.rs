@@ -59,8 +59,8 @@ impl Service {
         Ok(ApplicationPage { applications, next })
     }
 
-    /// The applications of a sandbox, which has few: as [`applications`](Self::applications), the oldest first,
-    /// and those of one age in the order of their ids. So those of its world come before those that a
+    /// The applications of a sandbox, which has few: as [`applications`](Self::applications), the oldest
+    /// first, and those of one age in the order of their ids. So those of its world come before those that a
     /// developer registers.
     pub async fn applications_by_age(&self) -> Result<Vec<ApplicationLife>, Error> {
         let (mut all, mut next) = (Vec::new(), None);

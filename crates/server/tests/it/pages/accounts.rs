@@ -348,7 +348,9 @@ async fn registrations_and_forgotten_passwords_of_an_address_and_guesses_of_a_pe
             }
             assert_eq!(statuses.last(), Some(&429), "{statuses:?}");
             // The form comes back as it was typed, but for the password.
-            let limited = other.submit(&form).await;
+            let request = Request::post(&form.action).header("Accept", "text/html").body(form.body());
+            let request = request.header("Content-Type", "application/x-www-form-urlencoded");
+            let limited = other.send(request).await;
             let html = limited.response.text();
             assert!(limited.form(field).field("csrf").is_some());
             assert!(html.contains("아무것도 바뀌지 않았습니다.") && !html.contains(PASSWORD), "{html}");

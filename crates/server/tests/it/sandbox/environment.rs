@@ -98,7 +98,7 @@ async fn an_application_of_ones_own_does_not_become_the_default() {
     sandbox.api.operator(put).await.content();
     let dotenv = env(folder.path(), &["--user", "haneul"]).await.stdout;
     assert!(dotenv.contains("STAGEDOOR_CLIENT_ID=demo\n"), "{dotenv}");
-    let overview = sandbox.api.operator(Request::get("/sandbox/v1/overview")).await.content();
+    let overview = sandbox.api.operator(Request::get("/sandbox/v1/state")).await.content();
     let ids = overview["applications"].as_array().expect("a list").iter().map(|one| one["clientId"].clone());
     assert_eq!(ids.collect::<Vec<_>>(), ["demo", "drops", "01a2"]);
 }
