@@ -20,7 +20,7 @@ pub struct OpenOptions {
     #[arg(value_enum, default_value = "console")]
     page: Page,
 
-    /// With `signin`: the application, by id or name. Default: the first one.
+    /// With `signin`: the application, by id or name. Default: the oldest one.
     #[arg(long, value_name = "NAME")]
     client: Option<String>,
 

@@ -15,7 +15,7 @@ pub struct UserOptions {
     #[arg(long, value_name = "NAME")]
     user: Option<String>,
 
-    /// The application, by id or name. Default: the first one.
+    /// The application, by id or name. Default: the oldest one.
     #[arg(long, value_name = "NAME")]
     client: Option<String>,
 }

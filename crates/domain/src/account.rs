@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use crate::limits::{EMAIL_BYTES_MAX, LOGIN_CHARS_MAX, LOGIN_CHARS_MIN};
-use crate::{Invalid, Rule};
+use crate::limits::{CREDENTIAL_BYTES_MAX, EMAIL_BYTES_MAX, LOGIN_CHARS_MAX, LOGIN_CHARS_MIN};
+use crate::{Invalid, Rule, invalid};
 
 /// Bytes of the part of an e-mail address before the `@` (RFC 5321).
 const EMAIL_LOCAL_BYTES_MAX: usize = 64;
@@ -19,6 +19,17 @@ pub fn check_login(login: &str) -> Result<(), Invalid> {
         && login.bytes().next().is_some_and(is_first)
         && login.bytes().all(|b| is_first(b) || b"._-".contains(&b));
     if fits { Ok(()) } else { Err(Invalid::new("login", Rule::Login)) }
+}
+
+/// Checks a login that names a person, who may not exist. The operator's logins are not only words.
+///
+/// # Errors
+/// `Invalid` naming `login`.
+pub fn check_named_login(login: &str) -> Result<(), Invalid> {
+    match login.trim().is_empty() {
+        true => Err(Invalid::new("login", Rule::Required)),
+        false => invalid::text("login", login, 1, CREDENTIAL_BYTES_MAX),
+    }
 }
 
 /// An e-mail address in small letters. It does not print.
@@ -75,6 +86,17 @@ mod tests {
         for login in ["", "ab", "Abc", "-abc", ".abc", "a b", "하늘이", "a@b.c", "abc\n", "abc\0"] {
             check(login, false);
         }
+    }
+
+    #[test]
+    fn a_named_login_may_be_any_that_an_operator_gave() {
+        for login in ["ab", "하늘이", "a b@c.co", &"a".repeat(512)] {
+            assert_eq!(check_named_login(login), Ok(()), "{login:?}");
+        }
+        for login in ["", " "] {
+            assert_eq!(check_named_login(login), Err(Invalid::new("login", Rule::Required)));
+        }
+        assert!(check_named_login(&"a".repeat(513)).is_err());
     }
 
     #[test]

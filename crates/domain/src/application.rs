@@ -1,8 +1,10 @@
 //! Applications and their redirect addresses (`docs/spec/authorization.md#applications`).
 
+use crate::address_fault::AddressFault;
 use crate::https_url::{HttpsUrl, is_host};
 use crate::limits::URL_BYTES_MAX;
 use crate::quota::QuotaShare;
+use crate::redirect_fault::RedirectFault;
 use crate::scope::{Scope, ScopeSet};
 use crate::{ChannelId, ClientId, Invalid, OrganizationId, Profile, Rule};
 
@@ -74,10 +76,9 @@ impl RedirectUri {
     /// # Errors
     /// `Invalid` naming `redirectUris`.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
-        if text.len() <= URL_BYTES_MAX && is_allowed(text) {
-            Ok(Self(text.to_owned()))
-        } else {
-            Err(Invalid::new("redirectUris", Rule::RedirectAddress))
+        match fault_of(text) {
+            None => Ok(Self(text.to_owned())),
+            Some(fault) => Err(Invalid::new("redirectUris", Rule::RedirectAddress(fault))),
         }
     }
 
@@ -124,19 +125,30 @@ pub const REDIRECT_URI_PATTERN: &str = concat!(
     r"(:[0-9]{1,5})?([/?][!$-)+-;=?-\[\]-~]*)?$",
 );
 
-fn is_allowed(text: &str) -> bool {
-    let plain =
-        text.bytes().all(|b| b.is_ascii_graphic() && !matches!(b, b'*' | b'#' | b'\\' | b'"' | b'<' | b'>'));
-    let Some((scheme, rest)) = text.split_once("://") else { return false };
-    let authority = &rest[..rest.find(['/', '?']).unwrap_or(rest.len())];
-    let (host, port) = split_port(authority);
-    let port_ok = port.is_none_or(|port| port.parse::<u16>().is_ok_and(|port| port > 0));
-    let scheme_ok = match scheme {
-        "https" => is_host(host),
-        "http" => matches!(host, "127.0.0.1" | "localhost" | "[::1]"),
-        _ => false,
+/// The first fault of an address. The scheme comes first: without one, nothing else means anything.
+fn fault_of(text: &str) -> Option<RedirectFault> {
+    let Some((scheme, rest)) = text.split_once("://").filter(|(scheme, _)| is_scheme(scheme)) else {
+        return Some(RedirectFault::Scheme);
     };
-    plain && port_ok && scheme_ok
+    let authority = &rest[..rest.find(['/', '?', '#']).unwrap_or(rest.len())];
+    let (host, port) = split_port(authority);
+    let is_plain = |b: u8| b.is_ascii_graphic() && !matches!(b, b'\\' | b'"' | b'<' | b'>');
+    let is_port = |port: &str| port.parse::<u16>().is_ok_and(|port| port > 0);
+    let faults = [
+        (text.len() > URL_BYTES_MAX, RedirectFault::Long),
+        (text.contains('*'), RedirectFault::Wildcard),
+        (text.contains('#'), RedirectFault::Of(AddressFault::Fragment)),
+        (authority.contains('@'), RedirectFault::Of(AddressFault::UserInformation)),
+        (!text.bytes().all(is_plain), RedirectFault::Of(AddressFault::Characters)),
+        (!port.is_none_or(is_port), RedirectFault::Of(AddressFault::Port)),
+        (!is_host(host), RedirectFault::Host),
+        (scheme == "http" && !matches!(host, "127.0.0.1" | "localhost" | "[::1]"), RedirectFault::Scheme),
+    ];
+    faults.into_iter().find_map(|(is_there, fault)| is_there.then_some(fault))
+}
+
+fn is_scheme(scheme: &str) -> bool {
+    matches!(scheme, "https" | "http")
 }
 
 fn split_port(authority: &str) -> (&str, Option<&str>) {
@@ -153,27 +165,43 @@ mod tests {
 
     #[test]
     fn redirect_addresses_that_may_be_registered() {
-        let check = |text: &str, ok| assert_eq!(RedirectUri::parse(text).is_ok(), ok, "{text}");
-        check("https://bot.example/callback", true);
-        check("https://bot.example:8443/callback?kept=1", true);
-        check("https://[2001:db8::1]/callback", true);
-        check("http://127.0.0.1:9999/callback", true);
-        check("http://localhost:9999/callback", true);
-        check("http://[::1]:9999/callback", true);
-        check("http://bot.example/callback", false);
-        check("http://127.0.0.1.bot.example/callback", false);
-        check("http://localhost@bot.example/callback", false);
-        check("https://user@bot.example/callback", false);
-        check("https://bot.example/callback#top", false);
-        check("https://*.bot.example/callback", false);
-        check("https://bot.example:0/", false);
-        check("https://bot.example:99999/", false);
-        check("https:///callback", false);
-        check("https://bot.example\\@evil.example/", false);
-        check("https://한글.example/", false);
-        check("javascript://bot.example/%0aalert(1)", false);
-        check(" https://bot.example/", false);
-        check("", false);
+        let check = |text: &str, fault: Option<RedirectFault>| {
+            let expected = fault.map(|fault| Invalid::new("redirectUris", Rule::RedirectAddress(fault)));
+            assert_eq!(RedirectUri::parse(text).err(), expected, "{text}");
+        };
+        for text in [
+            "https://bot.example/callback",
+            "https://bot.example:8443/callback?kept=1",
+            "https://[2001:db8::1]/callback",
+            "http://127.0.0.1:9999/callback",
+            "http://localhost:9999/callback",
+            "http://[::1]:9999/callback",
+        ] {
+            check(text, None);
+        }
+        use RedirectFault::{Host, Long, Of, Scheme, Wildcard};
+        for (text, fault) in [
+            ("http://bot.example/callback", Scheme),
+            ("http://127.0.0.1.bot.example/callback", Scheme),
+            ("http://localhost@bot.example/callback", Of(AddressFault::UserInformation)),
+            ("https://user@bot.example/callback", Of(AddressFault::UserInformation)),
+            ("https://bot.example/callback#top", Of(AddressFault::Fragment)),
+            ("https://bot.example#top", Of(AddressFault::Fragment)),
+            ("https://*.bot.example/callback", Wildcard),
+            ("https://bot.example:0/", Of(AddressFault::Port)),
+            ("https://bot.example:99999/", Of(AddressFault::Port)),
+            ("https:///callback", Host),
+            ("https://bot.example\\@evil.example/", Of(AddressFault::UserInformation)),
+            ("https://bot.example/\\", Of(AddressFault::Characters)),
+            ("https://한글.example/", Of(AddressFault::Characters)),
+            ("javascript://bot.example/%0aalert(1)", Scheme),
+            ("bot.example/callback", Scheme),
+            (" https://bot.example/", Scheme),
+            ("", Scheme),
+            (&format!("https://bot.example/{}", "a".repeat(URL_BYTES_MAX)), Long),
+        ] {
+            check(text, Some(fault));
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@ use crate::Language;
 use crate::address_fault::AddressFault;
 use crate::limits::{LOGIN_CHARS_MAX, LOGIN_CHARS_MIN};
 use crate::password_fault::PasswordFault;
+use crate::redirect_fault::RedirectFault;
 
 /// One wrong value in a request. The answer is 400, and the request changes nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,8 +119,8 @@ pub enum Rule {
     After(&'static str),
     /// It must be an `https` or `http` address.
     WebAddress,
-    /// It must be https, or http on loopback, without fragment, user information or wildcard.
-    RedirectAddress,
+    /// It must be an address that a sign-in may lead to.
+    RedirectAddress(RedirectFault),
     /// It must be https, without user information.
     HttpsUrl,
     /// It must be a `data:` address of a PNG, JPEG or WebP picture of at most 32 KiB.
@@ -156,6 +157,8 @@ pub enum Rule {
     RecentSignIn,
     /// It must be the code that the authenticator app shows now, or an unused recovery code.
     RightCode,
+    /// It must be the code that the authenticator app shows now. There are no recovery codes yet.
+    CurrentCode,
     /// It must be the login of the account.
     OwnLogin,
     /// The channel or application with this id is being deleted.
@@ -245,7 +248,7 @@ impl Rule {
             Self::Date => "date",
             Self::After(_) => "after",
             Self::WebAddress => "web-address",
-            Self::RedirectAddress => "redirect-address",
+            Self::RedirectAddress(_) => "redirect-address",
             Self::HttpsUrl => "https-url",
             Self::Picture => "picture",
             Self::WebhookAddress(_) => "webhook-address",
@@ -264,6 +267,7 @@ impl Rule {
             Self::RightPassword => "right-password",
             Self::RecentSignIn => "recent-sign-in",
             Self::RightCode => "right-code",
+            Self::CurrentCode => "current-code",
             Self::OwnLogin => "own-login",
             Self::BeingDeleted => "being-deleted",
             Self::InUse(_) => "in-use",
@@ -330,10 +334,7 @@ impl Rule {
             Self::Date => "RFC 3339 형식의 날짜여야 합니다.".into(),
             Self::After(other) => format!("{other}보다 나중이어야 합니다.").into(),
             Self::WebAddress => "http 또는 https 주소여야 합니다.".into(),
-            Self::RedirectAddress => {
-                "https 주소(루프백은 http 가능)여야 하며, 프래그먼트·사용자 정보·와일드카드는 쓸 수 없습니다."
-                    .into()
-            }
+            Self::RedirectAddress(fault) => fault.korean(),
             Self::Picture => "32 KiB 이하의 PNG, JPEG, WebP 그림을 담은 data: 주소여야 합니다.".into(),
             Self::HttpsUrl => "https 주소여야 하며, 사용자 정보는 쓸 수 없습니다.".into(),
             Self::WebhookAddress(fault) => fault.korean().into(),
@@ -364,6 +365,7 @@ impl Rule {
             Self::RightPassword => "현재 비밀번호와 다릅니다.".into(),
             Self::RecentSignIn => "로그인한 지 10분이 지났습니다. 다시 로그인해 주세요.".into(),
             Self::RightCode => "인증 앱에 지금 표시된 코드나 쓰지 않은 복구 코드여야 합니다.".into(),
+            Self::CurrentCode => "인증 앱에 지금 표시된 코드여야 합니다.".into(),
             Self::OwnLogin => "이 계정의 아이디와 다릅니다.".into(),
             Self::BeingDeleted => "삭제가 진행 중인 ID입니다. 잠시 후 다시 시도해 주세요.".into(),
             Self::InUse(what) => format!("{what} 항목이 남아 있어 삭제할 수 없습니다.").into(),
@@ -423,9 +425,7 @@ impl Rule {
             Self::Date => "must be an RFC 3339 date.".into(),
             Self::After(other) => format!("must be later than {other}.").into(),
             Self::WebAddress => "must be an http or https address.".into(),
-            Self::RedirectAddress => {
-                "must be https (http on loopback), without fragment, user information or wildcard.".into()
-            }
+            Self::RedirectAddress(fault) => fault.english(),
             Self::Picture => "must be a data: address of a PNG, JPEG or WebP picture of at most 32 KiB.".into(),
             Self::HttpsUrl => "must be an https address, without user information.".into(),
             Self::WebhookAddress(fault) => fault.english().into(),
@@ -456,6 +456,7 @@ impl Rule {
             Self::RightCode => {
                 "must be the code that the authenticator app shows now, or an unused recovery code.".into()
             }
+            Self::CurrentCode => "must be the code that the authenticator app shows now.".into(),
             Self::OwnLogin => "is not the login of this account.".into(),
             Self::BeingDeleted => "its deletion is under way; try again in a moment.".into(),
             Self::InUse(what) => format!("it cannot be deleted while it has {what}.").into(),

@@ -7,7 +7,7 @@
 //! | Module | Specification |
 //! |---|---|
 //! | [`limits`] | `docs/spec/limits.md`, every number with its unit |
-//! | [`scope`], [`token`], [`application`], [`picture`] | `docs/spec/authorization.md` |
+//! | [`scope`], [`token`], [`application`], [`redirect_fault`], [`picture`] | `docs/spec/authorization.md` |
 //! | [`account`], [`password`], [`password_fault`], [`totp`], [`mail`], [`user_agent`] | `docs/accounts.md` |
 //! | [`channel`] | `docs/spec/channels.md` |
 //! | [`chat`], [`chat_settings`] | `docs/spec/chat.md` |
@@ -60,6 +60,7 @@ pub mod profile;
 pub mod proxy_protocol;
 pub mod quota;
 pub mod reason;
+pub mod redirect_fault;
 pub mod refusal;
 pub mod restriction;
 pub mod retention;

@@ -5,8 +5,6 @@ use service::{Error, Service};
 
 /// The path of the page.
 pub(crate) const CATCH_PATH: &str = "/sandbox/catch";
-/// Maximum number of applications whose address follows the sandbox.
-const APPLICATIONS_MAX: i64 = 100;
 
 /// The address of the page of the sandbox at `base_url`; `None` if no application may have it, because
 /// browsers reach the sandbox by http from other machines.
@@ -21,8 +19,8 @@ pub fn catch_address(base_url: &str) -> Option<RedirectUri> {
 /// The service failed.
 pub async fn move_catch_addresses(service: &Service, base_url: &str) -> Result<(), Error> {
     let Some(own) = catch_address(base_url) else { return Ok(()) };
-    let page = service.applications(None, APPLICATIONS_MAX, None).await?;
-    for life in page.applications.into_iter().filter(|life| life.deleted_at.is_none()) {
+    let listed = service.applications_by_age().await?;
+    for life in listed.into_iter().filter(|life| life.deleted_at.is_none()) {
         let client_id = life.application.client_id;
         let uris = service.application_details(&client_id).await?.redirect_uris;
         if uris.iter().any(|uri| is_catch(uri) && uri != own.as_str()) {

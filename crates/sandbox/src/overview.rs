@@ -18,6 +18,8 @@ use crate::time_text::{optional_rfc3339, rfc3339};
 
 /// Maximum number of people, and of applications.
 const ENTRIES_MAX: i64 = 100;
+/// Maximum number of applications.
+const APPLICATIONS_MAX: usize = 100;
 /// Maximum number of connected sessions, of lives, and of campaigns.
 const SESSIONS_MAX: i64 = 100;
 /// Maximum number of ended sessions.
@@ -37,7 +39,7 @@ pub(crate) struct Overview {
     pub mark: u64,
     /// Those who can sign in.
     pub people: Vec<PersonEntry>,
-    /// The applications.
+    /// The applications, oldest first.
     pub applications: Vec<ApplicationEntry>,
     /// The channels on air, most viewers first.
     pub lives: Vec<LiveEntry>,
@@ -180,7 +182,7 @@ async fn applications(
     secrets: &BTreeMap<String, ClientSecret>,
 ) -> Result<Vec<ApplicationEntry>, Error> {
     let mut entries = Vec::new();
-    for life in service.applications(None, ENTRIES_MAX, None).await?.applications {
+    for life in service.applications_by_age().await?.into_iter().take(APPLICATIONS_MAX) {
         let client_id = &life.application.client_id;
         let redirect_uris = match service.application_details(client_id).await {
             Ok(details) => details.redirect_uris,

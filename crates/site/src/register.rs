@@ -3,8 +3,8 @@
 use askama::Template;
 use axum::http::StatusCode;
 use service::accounts::NewAccount;
-use web::pages::{FieldErrors, Lang, Shell, filters, local_page, with_next};
-use web::{FormTarget, PageAnswer, Posted, SIGN_IN, Visitor, charge_registration};
+use web::pages::{FieldErrors, Flash, Lang, Shell, filters, local_page, with_next};
+use web::{FormTarget, PageAnswer, Posted, SIGN_IN, Visitor, charge_registration, client_of_sign_in};
 
 use crate::forms::{at_field, proof_page};
 
@@ -20,6 +20,8 @@ struct RegisterPage<'a> {
     t: &'static RegisterTexts,
     form: Option<FormTarget>,
     sign_in: String,
+    /// The application that asks for access after the registration.
+    app: Option<String>,
     login: &'a str,
     email: &'a str,
     channel_name: &'a str,
@@ -34,21 +36,29 @@ impl RegisterPage<'_> {
 }
 
 impl<'a> RegisterPage<'a> {
-    fn new(visitor: &'a Visitor) -> Self {
+    async fn new(visitor: &'a Visitor) -> Result<Self, service::Error> {
         let settings = visitor.web().service().account_settings();
         let next = visitor.request().parameter("next").unwrap_or_default();
-        Self {
+        Ok(Self {
             t: texts(visitor.lang()),
             shell: visitor.shell_alone(),
             form: settings.registration.then(|| visitor.form(with_next(REGISTER, &next))),
             sign_in: with_next(SIGN_IN, &next),
+            app: app_of(visitor, &next).await?,
             login: "",
             email: "",
             channel_name: "",
             password_hint: password_hint(visitor.lang(), settings.password_chars_min),
             errors: FieldErrors::default(),
-        }
+        })
     }
+}
+
+/// The name of the application whose sign-in is the next page.
+async fn app_of(visitor: &Visitor, next: &str) -> Result<Option<String>, service::Error> {
+    let Some(client_id) = client_of_sign_in(next) else { return Ok(None) };
+    let found = visitor.web().service().application(&client_id).await?;
+    Ok(found.map(|application| application.name))
 }
 
 /// What a new password needs, as a sentence below its label.
@@ -70,7 +80,7 @@ pub(crate) async fn show(visitor: Visitor) -> PageAnswer {
     if visitor.is_signed_in() {
         return Ok(visitor.redirect(&next(&visitor), None));
     }
-    let page = RegisterPage::new(&visitor);
+    let page = RegisterPage::new(&visitor).await?;
     let is_open = page.form.is_some();
     let mut response = visitor.page_alone(&page)?;
     if !is_open {
@@ -81,8 +91,6 @@ pub(crate) async fn show(visitor: Visitor) -> PageAnswer {
 
 /// `POST /register`.
 pub(crate) async fn submit(Posted { visitor, fields }: Posted) -> PageAnswer {
-    let web = visitor.web();
-    charge_registration(web, visitor.request())?;
     let (login, email, channel_name) =
         (fields.text("login"), fields.text("email"), fields.text("channelName"));
     let account = NewAccount {
@@ -91,22 +99,26 @@ pub(crate) async fn submit(Posted { visitor, fields }: Posted) -> PageAnswer {
         channel_name: channel_name.to_owned(),
         password: fields.text("password").to_owned(),
     };
-    match visitor.service().register(account).await {
+    let service = visitor.service();
+    let faults = service.faults_of_account(&account);
+    let again = async |errors| {
+        let page = RegisterPage::new(&visitor).await?;
+        visitor.form_again_alone(&RegisterPage { login, email, channel_name, errors, ..page })
+    };
+    // Only a form without faults costs a registration: it may tell that a login is taken.
+    if !faults.is_empty() {
+        let mut errors = FieldErrors::default();
+        faults.iter().for_each(|fault| errors.add_invalid(fault, visitor.lang()));
+        return again(errors).await;
+    }
+    charge_registration(visitor.web(), visitor.request())?;
+    match service.register(account).await {
         Ok((channel, token)) => {
             let page = proof_page(&visitor);
             visitor.web().service().send_email_proof(&channel, &page, visitor.lang().into()).await?;
-            visitor.signed_in(&token, &next(&visitor)).await
+            visitor.signed_in_with(&token, &next(&visitor), Some(Flash::AccountCreated)).await
         }
-        Err(error) => {
-            let errors = at_field(error, visitor.lang())?;
-            visitor.form_again_alone(&RegisterPage {
-                login,
-                email,
-                channel_name,
-                errors,
-                ..RegisterPage::new(&visitor)
-            })
-        }
+        Err(error) => again(at_field(error, visitor.lang())?).await,
     }
 }
 
@@ -114,6 +126,8 @@ struct RegisterTexts {
     title: &'static str,
     lead: &'static str,
     closed: &'static str,
+    /// What stands before and after the name of an application that asks for access next.
+    then: [&'static str; 2],
     login: &'static str,
     login_hint: &'static str,
     channel_name: &'static str,
@@ -136,6 +150,7 @@ const KO: RegisterTexts = RegisterTexts {
     title: "계정 만들기",
     lead: "계정을 만들면 채널도 함께 생깁니다.",
     closed: "이 서버에서는 계정을 직접 만들 수 없습니다. 운영자에게 문의해 주세요.",
+    then: ["계정을 만들면 바로 ", " 앱의 접근을 허용할지 묻습니다."],
     login: "아이디",
     login_hint: "영문 소문자, 숫자, '.', '_', '-'로 3자에서 32자까지. 로그인할 때만 씁니다.",
     channel_name: "채널 이름",
@@ -151,6 +166,7 @@ const EN: RegisterTexts = RegisterTexts {
     title: "Create an account",
     lead: "An account comes with a channel.",
     closed: "Registration is closed on this server. Ask the operator for an account.",
+    then: ["Next, ", " asks for access to your account."],
     login: "Username",
     login_hint: "3 to 32 small letters, digits, '.', '_' or '-'. Only you see it, when you sign in.",
     channel_name: "Name of the channel",

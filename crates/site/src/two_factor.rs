@@ -2,6 +2,7 @@
 
 use askama::Template;
 use axum::response::Response;
+use domain::application::percent_encode;
 use domain::totp::TotpSecret;
 use qrcodegen::{QrCode, QrCodeEcc};
 use service::accounts::AccountDetails;
@@ -112,6 +113,23 @@ impl<'a> TwoFactorPage<'a> {
     }
 }
 
+impl TwoFactorPage<'_> {
+    /// The name of the file with the recovery codes, which says what they open.
+    fn file_name(&self) -> String {
+        format!("{} {} recovery codes.txt", self.shell.brand.name, self.account.login)
+    }
+
+    /// The file: the service, the account, the codes. It is percent-encoded.
+    fn file(&self) -> String {
+        let (service, t, login) = (&self.shell.brand.name, self.t, &self.account.login);
+        let codes = self.new_codes.join("\n");
+        let text = format!("{service}\n{}: {login}\n{}:\n\n{codes}\n", t.account, t.codes);
+        let mut encoded = String::new();
+        percent_encode(&text, &mut encoded);
+        encoded
+    }
+}
+
 /// `GET /account/two-factor`.
 pub(crate) async fn show(person: Person) -> PageAnswer {
     person.visitor.page(&TwoFactorPage::new(&person).await?)
@@ -197,6 +215,7 @@ struct TwoFactorTexts {
     codes_left: &'static str,
     codes_once: &'static str,
     download: &'static str,
+    account: &'static str,
     renew: &'static str,
     turn_off: &'static str,
     off_code_hint: &'static str,
@@ -230,6 +249,7 @@ const KO: TwoFactorTexts = TwoFactorTexts {
     codes: "복구 코드",
     codes_left: "남은 복구 코드:",
     download: "파일로 저장",
+    account: "계정",
     codes_once: "지금 저장해 두세요. 다시 볼 수 없습니다. 기기가 없을 때 코드 하나로 한 번 로그인할 수 있습니다.",
     renew: "복구 코드 새로 만들기",
     turn_off: "2단계 인증 끄기",
@@ -257,6 +277,7 @@ const EN: TwoFactorTexts = TwoFactorTexts {
     codes: "Recovery codes",
     codes_left: "Recovery codes left:",
     download: "Save as a file",
+    account: "Account",
     codes_once: "Keep them now. They are not shown again. Without your device, each of them signs you in once.",
     renew: "Make new recovery codes",
     turn_off: "Turn it off",

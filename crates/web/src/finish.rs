@@ -17,6 +17,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use crate::browser::Renewed;
 use crate::deletion::Deletion;
 use crate::envelope::{Cause, Failure, refused};
+use crate::form_again::PostedForm;
 use crate::page_request::PageRequest;
 use crate::pages::PageProblem;
 use crate::problems::problem_answer;
@@ -47,6 +48,10 @@ async fn finish(State((web, has_pages)): State<(Web, bool)>, mut request: Reques
     request.extensions_mut().insert(deletion.clone());
     request.extensions_mut().insert(renewed.clone());
     let page = page_request(&web, &mut request, has_pages);
+    let form = page.as_ref().filter(|page| !page.is_get()).map(|_| PostedForm::default());
+    if let Some(form) = &form {
+        request.extensions_mut().insert(form.clone());
+    }
 
     let mut response = run(next, request).await;
     if let Some(cause) = cause(&mut response) {
@@ -57,7 +62,7 @@ async fn finish(State((web, has_pages)): State<(Web, bool)>, mut request: Reques
     if let Some(refusal) = &refusal {
         traffic.refused(refusal);
         response = match &page {
-            Some(page) => on_page(&web, page, refusal, response),
+            Some(page) => on_page(&web, page, refusal, form, response).await,
             None => in_envelope(refusal, preferred.unwrap_or(web.config().language), response),
         };
     }
@@ -115,10 +120,20 @@ fn is_for_a_page(path: &str, headers: &HeaderMap) -> bool {
     !is_program && accepted.flat_map(|ranges| ranges.split(',')).any(takes_html)
 }
 
-/// The refusal's page. Only the header `Allow` of the original response is kept.
-fn on_page(web: &Web, page: &PageRequest, refusal: &Refusal, mut response: Response) -> Response {
+/// The refusal's page, or its form again. Only the header `Allow` of the original response is kept.
+async fn on_page(
+    web: &Web,
+    page: &PageRequest,
+    refusal: &Refusal,
+    form: Option<PostedForm>,
+    mut response: Response,
+) -> Response {
     let allow = response.headers_mut().remove(header::ALLOW);
-    let mut response = problem_answer(web, page, PageProblem::of(refusal));
+    let again = match form {
+        Some(form) => form.show_again(web, refusal).await,
+        None => None,
+    };
+    let mut response = again.unwrap_or_else(|| problem_answer(web, page, PageProblem::of(refusal)));
     response.extensions_mut().remove::<Reason>();
     if let Some(allow) = allow {
         response.headers_mut().insert(header::ALLOW, allow);

@@ -1,9 +1,13 @@
 //! Forms that are shown again by this side, without their handlers: those that are too large, those that
-//! were open for too long, and those whose sign-in had ended, when the person is signed in again. Nothing
-//! is done with them: the person presses again.
+//! were open for too long, those that were too many, and those whose sign-in had ended, when the person is
+//! signed in again. Nothing is done with them: the person presses again.
+
+use std::borrow::Cow;
+use std::sync::{Arc, OnceLock};
 
 use axum::body::{Body, to_bytes};
 use axum::response::{IntoResponse, Response};
+use domain::Refusal;
 use http::request::Parts;
 use http::{HeaderMap, Method, Request, StatusCode, header};
 use service::form_drafts::FormDraft;
@@ -33,6 +37,8 @@ pub(crate) enum Again<'a> {
     TooLarge(&'a str),
     /// It was open for too long, or the person signed in again in another tab.
     Expired,
+    /// It is refused until the person has waited.
+    Early(PageProblem),
 }
 
 impl Again<'_> {
@@ -40,16 +46,26 @@ impl Again<'_> {
         match self {
             Self::TooLarge(_) => PageProblem::FormTooLarge,
             Self::Expired => PageProblem::FormExpired,
+            Self::Early(problem) => problem,
         }
     }
 
-    fn notice(self, lang: Lang) -> &'static str {
+    fn notice(self, lang: Lang) -> Cow<'static, str> {
         match self {
-            Self::TooLarge(_) => lang.pick(
-                "입력한 내용이 너무 커서 아무것도 바뀌지 않았습니다.",
-                "The form was too large, so nothing has been changed.",
-            ),
-            Self::Expired => expired_notice(lang),
+            Self::TooLarge(_) => lang
+                .pick(
+                    "입력한 내용이 너무 커서 아무것도 바뀌지 않았습니다.",
+                    "The form was too large, so nothing has been changed.",
+                )
+                .into(),
+            Self::Expired => expired_notice(lang).into(),
+            Self::Early(problem) => {
+                let nothing = lang.pick(
+                    "요청이 너무 많아 아무것도 바뀌지 않았습니다.",
+                    "There were too many requests, so nothing has been changed.",
+                );
+                format!("{nothing} {}", problem.next_step(lang)).into()
+            }
         }
     }
 
@@ -60,7 +76,41 @@ impl Again<'_> {
         );
         match self {
             Self::TooLarge(field) => Some((field, text)),
-            Self::Expired => None,
+            Self::Expired | Self::Early(_) => None,
+        }
+    }
+}
+
+/// The form of a request, once it was read. If its handler refuses it for a time, it is shown again.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PostedForm(Arc<OnceLock<Kept>>);
+
+#[derive(Debug)]
+struct Kept {
+    parts: Parts,
+    page: String,
+    fields: Vec<(String, String)>,
+}
+
+impl PostedForm {
+    /// Keeps a form of this page until its request is answered.
+    pub fn keep(mut parts: Parts, page: String, fields: Vec<(String, String)>) {
+        // The request holds the place of the form, so the form must not hold it.
+        if let Some(Self(place)) = parts.extensions.remove() {
+            // A request has one form.
+            let _ = place.set(Kept { parts, page, fields });
+        }
+    }
+
+    /// The form with what was typed, if waiting helps against the refusal.
+    pub async fn show_again(&self, web: &Web, refusal: &Refusal) -> Option<Response> {
+        let Kept { parts, page, fields } = self.0.get()?;
+        let problem = PageProblem::of(refusal);
+        match problem {
+            PageProblem::TooMany { .. } => {
+                Some(show_again(web, parts, page, fields, Again::Early(problem)).await)
+            }
+            _ => None,
         }
     }
 }
@@ -90,9 +140,11 @@ pub(crate) async fn show_again(
     let Ok(bytes) = to_bytes(body, PAGE_BYTES_MAX).await else { return problem() };
     let Ok(html) = String::from_utf8(bytes.into()) else { return problem() };
     let (notice, wrong) = (again.notice(lang), again.wrong(lang));
-    let html = refill(&html, &Typed { action: parts.uri.path(), fields, notice, wrong });
+    let html = refill(&html, &Typed { action: parts.uri.path(), fields, notice: &notice, wrong });
     head.status = StatusCode::from_u16(again.problem().status()).unwrap_or(StatusCode::BAD_REQUEST);
     head.headers.remove(header::CONTENT_LENGTH);
+    head.headers
+        .extend(again.problem().retry_after_seconds().map(|seconds| (header::RETRY_AFTER, seconds.into())));
     let mut response = (head, html).into_response();
     response.extensions_mut().insert(again.problem().reason());
     response

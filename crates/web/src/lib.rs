@@ -51,7 +51,7 @@ pub use account_forms::{
     charge_upstream_sign_in, check_guess,
 };
 pub use app::{Served, router};
-pub use auth::try_password;
+pub use auth::{client_of_sign_in, try_password};
 pub use axum::Router;
 pub use axum::body::Body;
 pub use brand::{Brand, LOGO_BYTES_MAX, Logo};

@@ -19,7 +19,7 @@ use crate::Web;
 use crate::browser::{Browser, Renewed};
 use crate::cookies::has_draft;
 use crate::envelope::Failure;
-use crate::form_again::{Again, is_kept, show_again, with_draft};
+use crate::form_again::{Again, PostedForm, is_kept, show_again, with_draft};
 use crate::form_fields::FormFields;
 use crate::page_request::PageRequest;
 use crate::pages::{
@@ -264,8 +264,16 @@ impl Visitor {
     /// # Errors
     /// When the store fails.
     pub async fn signed_in(&self, token: &BrowserToken, next: &str) -> PageAnswer {
+        self.signed_in_with(token, next, None).await
+    }
+
+    /// As [`signed_in`](Self::signed_in), with a notice on the next page.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn signed_in_with(&self, token: &BrowserToken, next: &str, flash: Option<Flash>) -> PageAnswer {
         self.web.service().sign_out(self.browser_token()).await?;
-        Ok(self.request.redirect(local_page(next).unwrap_or("/"), None, Some(token)))
+        Ok(self.request.redirect(local_page(next).unwrap_or("/"), flash, Some(token)))
     }
 
     /// Ends the sign-in of this browser, which gets a new token.
@@ -372,6 +380,8 @@ impl Posted {
             }
             (None, origin) if is_own => {
                 let form_page = origin.map(|origin| origin.page);
+                let page = form_page.clone().unwrap_or_else(|| visitor.request.path_and_query());
+                PostedForm::keep(parts, page, kept(&fields));
                 Ok(Self { visitor: Visitor { form_page, ..visitor }, fields })
             }
             (None, Some(origin)) if is_theirs => {

@@ -28,7 +28,7 @@ const COOKIE: &str = "stagedoor_catch";
 /// How long a sign-in may take, in seconds.
 const COOKIE_AGE_S: u32 = 600;
 /// Maximum number of applications to choose from.
-const APPLICATIONS_MAX: i64 = 100;
+const APPLICATIONS_MAX: usize = 100;
 
 /// What the handlers need.
 #[derive(Clone)]
@@ -121,8 +121,8 @@ async fn shown(
 }
 
 async fn start_page(parts: &Parts, frame: Frame, chosen: Option<&str>) -> Result<Response, Problem> {
-    let listed = parts.service.applications(None, APPLICATIONS_MAX, None).await?.applications;
-    let alive = listed.into_iter().filter(|life| life.deleted_at.is_none() && life.disabled_at.is_none());
+    let listed = parts.service.applications_by_age().await?.into_iter().take(APPLICATIONS_MAX);
+    let alive = listed.filter(|life| life.deleted_at.is_none() && life.disabled_at.is_none());
     let label = |application: Application| match application.client_id.to_string() {
         id if id == application.name => (id, application.name),
         id => (id.clone(), format!("{} ({id})", application.name)),

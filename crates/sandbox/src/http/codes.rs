@@ -21,7 +21,7 @@ const STATE: &str = "sandbox";
 pub(super) struct CodeFields {
     /// The user, by id, login or channel name. Default: the first person.
     user: Option<String>,
-    /// The application, by id or name. Default: the first one.
+    /// The application, by id or name. Default: the oldest one.
     client: Option<String>,
     /// A redirect address of the application. Default: the first one of its program.
     redirect_uri: Option<String>,

@@ -9,7 +9,7 @@ use super::answer::Problem;
 
 /// Number of rows that one query reads.
 const PAGE_ROWS: i64 = 100;
-/// Maximum number of channels, and of applications, that are searched for a part of a name.
+/// Maximum number of channels that are searched for a part of a name.
 const SEARCHED_MAX: usize = 1_000;
 /// Maximum number of candidates in a refusal.
 const SHOWN_MAX: usize = 20;
@@ -75,7 +75,7 @@ pub(super) async fn webhook(service: &Service, field: &str, name: &str) -> Resul
     Ok(self::application(service, field, name).await?.client_id.to_string())
 }
 
-/// The first application, if none is named.
+/// The oldest application, if none is named. An application that is registered later does not take its place.
 ///
 /// # Errors
 /// There is no application.
@@ -117,16 +117,8 @@ async fn channels(service: &Service) -> Result<Vec<ChannelDetails>, Error> {
 }
 
 async fn applications(service: &Service) -> Result<Vec<Application>, Error> {
-    let (mut all, mut next) = (Vec::new(), None);
-    loop {
-        let page = service.applications(None, PAGE_ROWS, next.as_deref()).await?;
-        let alive = page.applications.into_iter().filter(|life| life.deleted_at.is_none());
-        all.extend(alive.map(|life| life.application));
-        next = page.next;
-        if next.is_none() || all.len() >= SEARCHED_MAX {
-            return Ok(all);
-        }
-    }
+    let alive = service.applications_by_age().await?.into_iter().filter(|life| life.deleted_at.is_none());
+    Ok(alive.map(|life| life.application).collect())
 }
 
 fn ids(channels: &[ChannelDetails]) -> Vec<String> {

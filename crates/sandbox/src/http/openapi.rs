@@ -148,7 +148,7 @@ const CALLS: &[Call] = &[
     )
     .takes::<SignInFields>(),
     Call::new::<SignInAddress>("get", "/sandbox/v1/sign-in", "signInAddress", "The address of a sign-in")
-        .asks(&[("client", "The application, by id or name. Default: the first one.")]),
+        .asks(&[("client", "The application, by id or name. Default: the oldest one.")]),
     Call::new::<Listed<WorldSummary>>("get", "/sandbox/v1/worlds", "worlds", "Lists the worlds"),
     Call::new::<Fields>("post", "/sandbox/v1/worlds", "startWorld", "Starts a world on a port of its own")
         .takes::<NewWorldFields>(),

@@ -20,7 +20,7 @@ pub(super) struct SignInAddress {
     url: String,
 }
 
-/// `GET /sandbox/v1/sign-in?client=…`; without a client for the first application.
+/// `GET /sandbox/v1/sign-in?client=…`; without a client for the oldest application.
 pub(super) async fn show(State(sandbox): State<Sandbox>, RawQuery(query): RawQuery) -> Answer<SignInAddress> {
     let starting = || Problem::new(StatusCode::SERVICE_UNAVAILABLE, "the sandbox still starts: try again");
     let parts = sandbox.parts().ok_or_else(starting)?;

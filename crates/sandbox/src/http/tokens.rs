@@ -26,7 +26,7 @@ const STATE: &str = "sandbox";
 pub(super) struct SignInFields {
     /// The user, by id, login or channel name. Default: the first person.
     user: Option<String>,
-    /// The application, by id or name. Default: the first one.
+    /// The application, by id or name. Default: the oldest one.
     client: Option<String>,
 }
 

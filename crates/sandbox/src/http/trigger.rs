@@ -55,7 +55,7 @@ const TO: Field = Field::text("to", "the channel; default: that of the first per
 const CHANNEL: Field = Field::text("channel", "the channel; default: that of the first person");
 const VIEWER: Field = Field::text("viewer", "who watches; default: the last person");
 const USER: Field = Field::text("user", "the user; default: the first person");
-const CLIENT: Field = Field::text("client", "the application; default: the first one");
+const CLIENT: Field = Field::text("client", "the application; default: the oldest one");
 const CLIENT_OF_CLAIMS: Field =
     Field::text("client", "the application; default: the first that may use drops");
 const MESSAGE: Field = Field::text("message", "the text");

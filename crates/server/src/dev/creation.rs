@@ -76,8 +76,8 @@ impl Creation {
         if !exists {
             file.load(service, &clock).await?;
         }
-        clock.advance_to(begins_at.unwrap_or_else(|| Clock::system().now()));
-        clock.set_mode(mode);
+        let start = || clock.advance_to(begins_at.unwrap_or_else(|| Clock::system().now()));
+        start();
         if exists {
             file.ensure_secrets(service, &notes.client_secrets).await?;
             move_catch_addresses(service, node.base_url()).await?;
@@ -85,6 +85,9 @@ impl Creation {
             let page = node.sandbox().and_then(|_| catch_address(node.base_url()));
             file.begin(service, page.as_ref(), &notes.client_secrets).await?;
         }
+        // Until here the clock stands still, so that the applications of a world are of one age.
+        start();
+        clock.set_mode(mode);
         remember(&node, &notes.client_secrets);
         let world = World::describe(&node, file, &notes.operator_key, &notes.client_secrets).await?;
         Ok((node, world))

@@ -50,6 +50,9 @@ pub struct World {
     /// The address that begins a sign-in to the first application.
     #[serde(skip)]
     sign_in_url: String,
+    /// The login of the first person who may use the operator pages.
+    #[serde(skip)]
+    operator: Option<String>,
     #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
     tls: Option<TlsEntry>,
 }
@@ -151,6 +154,7 @@ impl World {
             scopes: application.scopes.iter().map(|scope| scope.name().to_owned()).collect(),
         };
         let applications = applications.iter().map(entry).collect();
+        let operator = file.people.iter().find(|person| person.operator_role.is_some());
         Ok(Self {
             exposure: exposure(node.address()),
             base_url: node.base_url().to_owned(),
@@ -160,6 +164,7 @@ impl World {
             applications,
             users,
             sign_in_url: sign_in_url.unwrap_or_default(),
+            operator: operator.map(|person| person.login().to_owned()),
             tls: TlsEntry::of(node),
         })
     }
@@ -255,7 +260,11 @@ impl World {
             let logins: Vec<&str> = users.iter().map(|user| user.login.as_str()).collect();
             writeln!(out, "  {label:<13}  {}", logins.join("  "))?;
         }
-        writeln!(out, "                 password {PASSWORD}\n")?;
+        writeln!(out, "                 password {PASSWORD}")?;
+        if let Some(operator) = &self.operator {
+            writeln!(out, "  Operation      {base_url}/operator, for {operator}")?;
+        }
+        writeln!(out)?;
         match start.kept {
             Some(folder) => writeln!(out, "  The world is kept in {}.\n", folder.display())?,
             None => writeln!(

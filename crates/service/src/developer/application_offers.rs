@@ -1,10 +1,11 @@
 //! Offers of applications to other people: made by an admin for a login, accepted by its person.
 
+use domain::account::check_named_login;
 use domain::audit::AuditAction;
-use domain::limits::{CREDENTIAL_BYTES_MAX, OFFER_LIFETIME_MS};
+use domain::limits::OFFER_LIFETIME_MS;
 use domain::member::MemberRole;
 use domain::refusal::Resource;
-use domain::{ChannelId, ClientId, OrganizationId, Refusal, Timestamp, invalid};
+use domain::{ChannelId, ClientId, OrganizationId, Refusal, Timestamp};
 use store::Tx;
 pub use store::queries::application_offers::{ReceivedOffer, SentOffer};
 
@@ -27,7 +28,7 @@ impl Service {
         client_id: &ClientId,
         login: &str,
     ) -> Result<(), Error> {
-        invalid::text("login", login, 1, CREDENTIAL_BYTES_MAX)?;
+        check_named_login(login)?;
         let (person, client_id, login) = (person.clone(), client_id.clone(), login.to_owned());
         self.write(async move |work: &mut Work<'_>| {
             let now = work.now();

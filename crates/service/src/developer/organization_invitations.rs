@@ -1,12 +1,11 @@
 //! Invitations into organizations: made by admins for a login, accepted by its person.
 
+use domain::account::check_named_login;
 use domain::audit::AuditAction;
-use domain::limits::{
-    CREDENTIAL_BYTES_MAX, DAY_MS, INVITATION_LIFETIME_MS, INVITATIONS_PER_DAY_MAX, ORGANIZATION_MEMBERS_MAX,
-};
+use domain::limits::{DAY_MS, INVITATION_LIFETIME_MS, INVITATIONS_PER_DAY_MAX, ORGANIZATION_MEMBERS_MAX};
 use domain::member::MemberRole;
 use domain::refusal::Resource;
-use domain::{ChannelId, Invalid, OrganizationId, Refusal, Rule, Timestamp, invalid};
+use domain::{ChannelId, Invalid, OrganizationId, Refusal, Rule, Timestamp};
 use serde_json::json;
 use store::Tx;
 pub use store::queries::organization_invitations::{Invitation, ReceivedInvitation};
@@ -28,7 +27,7 @@ impl Service {
         login: &str,
         role: MemberRole,
     ) -> Result<(), Error> {
-        invalid::text("login", login, 1, CREDENTIAL_BYTES_MAX)?;
+        check_named_login(login)?;
         let (person, id, login) = (person.clone(), id.clone(), login.to_owned());
         self.write(async move |work: &mut Work<'_>| {
             let now = work.now();

@@ -86,22 +86,45 @@ impl Service {
         &self.0.accounts
     }
 
+    /// Everything that is wrong with an account that a person asks for, but a login that is taken. Nothing
+    /// where the registration is closed.
+    pub fn faults_of_account(&self, new: &NewAccount) -> Vec<Invalid> {
+        let faults = self.registers_people().then(|| self.checked(new).err());
+        faults.flatten().unwrap_or_default()
+    }
+
+    fn registers_people(&self) -> bool {
+        self.account_settings().registration && self.account_settings().passwords
+    }
+
+    /// The address and the password of a new account, or what is wrong, which is never nothing.
+    fn checked(&self, new: &NewAccount) -> Result<(Option<Email>, Password), Vec<Invalid>> {
+        let NewAccount { login, email, channel_name, password } = new;
+        let email = parse_email(email.as_deref());
+        let address = email.as_ref().ok().and_then(Option::as_ref).map_or("", Email::as_str);
+        let password = self.chosen("password", password, &[login, channel_name, address]);
+        let name = invalid::name("channelName", channel_name, NAME_CHARS_MAX);
+        let faults = [check_login(login).err(), name.err()].into_iter().flatten();
+        match (email, password) {
+            (Ok(email), Ok(password)) => {
+                let faults: Vec<_> = faults.collect();
+                if faults.is_empty() { Ok((email, password)) } else { Err(faults) }
+            }
+            (email, password) => Err(faults.chain(email.err()).chain(password.err()).collect()),
+        }
+    }
+
     /// Makes an account with a channel of its own, and signs the browser in.
     ///
     /// # Errors
     /// `Invalid` naming `login`, `email`, `channelName` or `password`; [`Refusal::NotFound`] when the
     /// registration is closed; [`Refusal::Busy`] when too many passwords are checked.
     pub async fn register(&self, new: NewAccount) -> Result<(ChannelId, BrowserToken), Error> {
-        let settings = self.account_settings();
-        if !settings.registration || !settings.passwords {
+        if !self.registers_people() {
             return Err(Refusal::NotFound(Resource::Path).into());
         }
-        let NewAccount { login, email, channel_name, password } = new;
-        check_login(&login)?;
-        invalid::name("channelName", &channel_name, NAME_CHARS_MAX)?;
-        let email = parse_email(email.as_deref())?;
-        let address = email.as_ref().map_or("", Email::as_str);
-        let password = self.chosen("password", &password, &[&login, &channel_name, address])?;
+        let (email, password) = self.checked(&new).map_err(|mut faults| faults.swap_remove(0))?;
+        let NewAccount { login, channel_name, .. } = new;
         let password_hash = self.hash_password("", password).await?;
         let now = self.now();
         let channel_id = ChannelId::generate(now, self.random(Purpose::Channel));
@@ -214,10 +237,15 @@ impl Service {
     ///
     /// # Errors
     /// `Invalid` naming `field`.
-    pub(crate) fn chosen(&self, field: &'static str, text: &str, about: &[&str]) -> Result<Password, Error> {
+    pub(crate) fn chosen(
+        &self,
+        field: &'static str,
+        text: &str,
+        about: &[&str],
+    ) -> Result<Password, Invalid> {
         let chars_min = self.account_settings().password_chars_min;
         let chosen = Password::chosen(text, chars_min, about);
-        Ok(chosen.map_err(|fault| Invalid::new(field, Rule::Password(fault)))?)
+        chosen.map_err(|fault| Invalid::new(field, Rule::Password(fault)))
     }
 }
 

@@ -14,6 +14,11 @@ use crate::identity::application_life::irrecoverable_since;
 use crate::work::Work;
 use crate::{Error, Service};
 
+/// Number of applications that one query reads.
+const PAGE_ROWS: i64 = 100;
+/// Maximum number of applications that are ordered by their age.
+const BY_AGE_MAX: usize = 1_000;
+
 /// One page of the list of applications.
 #[derive(Clone, Debug)]
 pub struct ApplicationPage {
@@ -52,6 +57,24 @@ impl Service {
         let (applications, next) =
             self.page(&context, applications, size, |life| life.application.client_id.to_string());
         Ok(ApplicationPage { applications, next })
+    }
+
+    /// The applications of a sandbox, which has few: as [`applications`](Self::applications), the oldest
+    /// first, and those of one age in the order of their ids. So those of its world come before those that a
+    /// developer registers.
+    pub async fn applications_by_age(&self) -> Result<Vec<ApplicationLife>, Error> {
+        let (mut all, mut next) = (Vec::new(), None);
+        loop {
+            let page = self.applications(None, PAGE_ROWS, next.as_deref()).await?;
+            all.extend(page.applications);
+            next = page.next;
+            if next.is_none() || all.len() >= BY_AGE_MAX {
+                break;
+            }
+        }
+        // The list comes in the order of the ids, and the order of equals stays.
+        all.sort_by_key(|life| life.created_at);
+        Ok(all)
     }
 
     /// All applications, or those in a state, in the order of their ids.

@@ -174,6 +174,7 @@ impl Service {
                 tracing::info!(channel_id = %channel, "second step of the sign-in turned on");
                 Ok(codes)
             }
+            Err(Verdict::Wrong) => Err(Invalid::new("code", Rule::CurrentCode).into()),
             Err(verdict) => verdict.accepted().map(|()| Vec::new()),
         }
     }

@@ -421,7 +421,7 @@ async fn a_sign_in_with_a_second_step_needs_a_code_that_was_not_used() {
             world.service.confirm_two_factor(&channel, proof, code, Language::Korean).await
         };
         assert_eq!(refused(confirm("wrong", "000000").await), invalid("password", Rule::RightPassword));
-        assert_eq!(refused(confirm(PASSWORD, "12345").await), invalid("code", Rule::RightCode));
+        assert_eq!(refused(confirm(PASSWORD, "12345").await), invalid("code", Rule::CurrentCode));
         let shown = async |browser| world.service.unconfirmed_two_factor(&channel, browser).await.unwrap();
         assert_eq!(shown(&token).await, Some(secret.clone()));
         let first = code(&world, &secret);
@@ -430,7 +430,7 @@ async fn a_sign_in_with_a_second_step_needs_a_code_that_was_not_used() {
         assert_eq!(shown(&other).await, None);
         let proof = Confirmation::new(PASSWORD, &other);
         let foreign = world.service.confirm_two_factor(&channel, proof, &first, Language::Korean).await;
-        assert_eq!(refused(foreign), invalid("code", Rule::RightCode));
+        assert_eq!(refused(foreign), invalid("code", Rule::CurrentCode));
         let codes = confirm(PASSWORD, &first).await.unwrap();
         assert_eq!(codes.len(), RECOVERY_CODES);
         assert_eq!(shown(&token).await, None);

@@ -27,7 +27,7 @@ struct AppLine<'a> {
     logo: Option<String>,
     organization: Option<&'a str>,
     scopes: usize,
-    last_used: Moment,
+    last_used: Option<Moment>,
     state: AppState,
 }
 
@@ -176,7 +176,7 @@ fn app_line<'a>(visitor: &Visitor, item: &'a PersonApplication) -> AppLine<'a> {
         logo: AppFace::of(application).logo,
         organization: application.organization.as_ref().map(|organization| organization.name.as_str()),
         scopes: application.scopes.iter().count(),
-        last_used: Moment::of(item.life.last_used_at, now, lang),
+        last_used: item.life.last_use().map(|at| Moment::of(at, now, lang)),
         state: AppState::of(&item.life, now, lang),
     }
 }
@@ -217,6 +217,7 @@ struct ListTexts {
     state: &'static str,
     scopes: &'static str,
     last_used: &'static str,
+    never_used: &'static str,
     open: &'static str,
     register: &'static str,
     no_apps: &'static str,
@@ -259,6 +260,7 @@ const KO: ListTexts = ListTexts {
     state: "상태",
     scopes: "권한",
     last_used: "마지막 사용",
+    never_used: "아직 없음",
     open: "열기",
     register: "앱 등록",
     no_apps: "등록한 앱이 없습니다.",
@@ -294,6 +296,7 @@ const EN: ListTexts = ListTexts {
     state: "State",
     scopes: "Scopes",
     last_used: "Last used",
+    never_used: "Not yet",
     open: "Open",
     register: "Register an app",
     no_apps: "You have no app yet.",

@@ -27,7 +27,7 @@ struct AppOverviewPage<'a> {
     users: String,
     sessions: String,
     created: Moment,
-    last_used: Moment,
+    last_used: Option<Moment>,
     /// When it is deleted unless it is used, and the days until then. Not of a deleted application.
     deletes: Option<(Moment, String)>,
 }
@@ -59,7 +59,7 @@ pub(super) async fn show(PathId(id): PathId, person: Person) -> PageAnswer {
         users: counted(affected.users, lang),
         sessions: counted(affected.sessions, lang),
         created: Moment::of(life.created_at, now, lang),
-        last_used: Moment::of(life.last_used_at, now, lang),
+        last_used: life.last_use().map(|at| Moment::of(at, now, lang)),
         deletes: life.deleted_at.is_none().then(|| {
             let at = life.last_used_at.plus_ms(UNUSED_APPLICATION_MS);
             (Moment::of(at, now, lang), countdown(at, now, lang))
@@ -75,6 +75,7 @@ struct AppOverviewTexts {
     sessions: &'static str,
     created: &'static str,
     last_used: &'static str,
+    never_used: &'static str,
     deletes: &'static str,
     role: &'static str,
     profile: &'static str,
@@ -101,6 +102,7 @@ const KO: AppOverviewTexts = AppOverviewTexts {
     sessions: "연결된 세션",
     created: "등록한 날",
     last_used: "마지막 사용",
+    never_used: "아직 없음",
     deletes: "쓰지 않으면 삭제되는 날",
     role: "내 역할",
     profile: "응답 형식",
@@ -120,6 +122,7 @@ const EN: AppOverviewTexts = AppOverviewTexts {
     sessions: "Connected sessions",
     created: "Registered",
     last_used: "Last used",
+    never_used: "Not yet",
     deletes: "Deletion for inactivity",
     role: "Your role",
     profile: "Response format",

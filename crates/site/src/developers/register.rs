@@ -17,6 +17,9 @@ use super::frame::address;
 use super::paths::{DEVELOPERS, REGISTER};
 use crate::forms::at_field;
 
+/// Maximum length of a quoted line, in characters.
+const LINE_SHOWN_MAX: usize = 100;
+
 #[derive(Template)]
 #[template(path = "site/developers/register.html")]
 struct RegisterAppPage<'a> {
@@ -164,22 +167,30 @@ pub(super) fn optional_url(
     }
 }
 
-/// Redirect addresses, one on each line. The error quotes the first wrong one.
+/// Redirect addresses, one on each line. The error names each wrong one.
 pub(super) fn redirect_uris(fields: &FormFields, errors: &mut FieldErrors, lang: Lang) -> Vec<RedirectUri> {
     let lines = fields.text("redirectUris").lines().map(str::trim).filter(|line| !line.is_empty());
-    let mut addresses = Vec::new();
+    let (mut addresses, mut wrong) = (Vec::new(), Vec::new());
     for line in distinct_up_to(REDIRECT_URIS_MAX, lines) {
         match RedirectUri::parse(line) {
             Ok(address) => addresses.push(address),
-            Err(invalid) => {
-                let rule = invalid.rule.text(lang.into());
-                let shown: String = line.chars().take(100).collect();
-                errors.add(invalid.field, format!("{shown}: {rule}"));
-                break;
-            }
+            Err(invalid) => wrong.push(about(line, &invalid.rule.text(lang.into()), lang)),
         }
     }
+    if !wrong.is_empty() {
+        errors.add("redirectUris", wrong.join("\n"));
+    }
     addresses
+}
+
+/// A sentence about a line, which is quoted.
+fn about(line: &str, rule: &str, lang: Lang) -> String {
+    let more = if line.chars().nth(LINE_SHOWN_MAX).is_some() { "…" } else { "" };
+    let shown: String = line.chars().take(LINE_SHOWN_MAX).collect();
+    match lang {
+        Lang::Ko => format!("‘{shown}{more}’: {rule}"),
+        Lang::En => format!("“{shown}{more}” {rule}"),
+    }
 }
 
 struct RegisterAppTexts {
@@ -220,7 +231,7 @@ const KO: RegisterAppTexts = RegisterAppTexts {
     name_hint: "접근을 허용할지 묻는 화면에 표시됩니다.",
     homepage: "홈페이지 (선택)",
     homepage_hint: "https로 시작하는 주소",
-    redirect_uris: "리디렉션 주소",
+    redirect_uris: "리디렉션 주소 (선택)",
     redirect_uris_hint: "한 줄에 하나씩, 20개까지. https 주소여야 하며, 127.0.0.1과 localhost는 http도 됩니다.",
     owner: "소유자",
     owner_hint: "조직의 앱은 조직 구성원이 함께 관리합니다.",
@@ -244,7 +255,7 @@ const EN: RegisterAppTexts = RegisterAppTexts {
     name_hint: "People see it when they are asked to allow access.",
     homepage: "Home page (optional)",
     homepage_hint: "An address that begins with https",
-    redirect_uris: "Redirect addresses",
+    redirect_uris: "Redirect addresses (optional)",
     redirect_uris_hint: "One on each line, up to 20. They begin with https; 127.0.0.1 and localhost may use http.",
     owner: "Owner",
     owner_hint: "The members of an organization manage its apps together.",

@@ -7,6 +7,7 @@ use web::pages::{Lang, scope_label};
 pub(super) struct UsageTexts {
     pub title: &'static str,
     pub last_used: &'static str,
+    pub never_used: &'static str,
     pub deletes: &'static str,
     pub deletes_about: &'static str,
     pub requests: &'static str,
@@ -84,6 +85,7 @@ pub(super) const fn quota_words(quota: QuotaName, is_users: bool, lang: Lang) ->
 const KO: UsageTexts = UsageTexts {
     title: "사용량",
     last_used: "마지막 사용",
+    never_used: "아직 없음",
     deletes: "쓰지 않으면 삭제되는 날",
     deletes_about: "권한을 쓰는 호출이 있을 때마다 90일이 다시 시작합니다.",
     requests: "요청",
@@ -125,6 +127,7 @@ const KO: UsageTexts = UsageTexts {
 const EN: UsageTexts = UsageTexts {
     title: "Usage",
     last_used: "Last used",
+    never_used: "Not yet",
     deletes: "Deletion for inactivity",
     deletes_about: "Each call that uses a scope begins the 90 days again.",
     requests: "Requests",

@@ -113,7 +113,7 @@ fn row(life: &ApplicationLife, visitor: &Visitor) -> ListRow {
                 text: organization.name.clone(),
             }),
             Shown::moment(Some(life.created_at), visitor),
-            Shown::moment(Some(life.last_used_at), visitor),
+            last_use(life, visitor),
         ],
     }
 }
@@ -161,6 +161,11 @@ pub(super) async fn change(
     Ok(visitor.redirect(visitor.request().path(), Some(Flash::Done)))
 }
 
+fn last_use(life: &ApplicationLife, visitor: &Visitor) -> Shown {
+    let never = || Shown::Text(visitor.lang().pick("아직 없음", "Not yet").to_owned());
+    life.last_use().map_or_else(never, |at| Shown::moment(Some(at), visitor))
+}
+
 fn client_id(id: &str) -> Result<ClientId, Refusal> {
     ClientId::parse("clientId", id).map_err(|_| not_found(Resource::Application))
 }
@@ -202,10 +207,10 @@ async fn detail<R>(operator: &OperatorPerson<R>, id: &ClientId) -> Result<Detail
         (lang.pick("연결된 세션", "Connected sessions"), Shown::Text(counted(affected.sessions))),
         (lang.pick("할당량", "Quotas"), Shown::Text(quota)),
         (lang.pick("등록", "Registered"), Shown::moment(Some(life.created_at), visitor)),
-        (lang.pick("마지막 사용", "Last used"), Shown::moment(Some(life.last_used_at), visitor)),
+        (lang.pick("마지막 사용", "Last used"), last_use(&life, visitor)),
         (lang.pick("사용 중지", "Disabled"), Shown::moment(life.disabled_at, visitor)),
         (lang.pick("웹훅", "Webhook"), webhook_fact(webhook.as_ref(), id, lang)),
-        (lang.pick("권한", "Scopes"), prose(scopes.join(", "))),
+        (lang.pick("권한", "Scopes"), prose(scopes.join("\n"))),
         (lang.pick("리디렉션 주소", "Redirect addresses"), prose(redirect_uris.join("\n"))),
     ];
     let sessions = SessionFilter { client_id: Some(id.clone()), ..SessionFilter::default() };

@@ -118,7 +118,11 @@ fn figures(overview: &Overview, pending: (usize, bool), lang: Lang) -> Vec<Figur
         Backlog::RestorableApplications,
         Backlog::BarredChannels,
     ];
-    std::iter::once(requests(pending, lang)).chain(counted.into_iter().map(figure)).collect()
+    let mut figures = vec![requests(pending, lang)];
+    figures.extend(counted.into_iter().map(figure));
+    // What needs a look comes first, and what is nothing last.
+    figures.sort_by_key(|figure| (!figure.needs_a_look, figure.number == "0"));
+    figures
 }
 
 /// Where the counted things are listed.

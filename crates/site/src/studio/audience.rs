@@ -1,13 +1,15 @@
 //! `/studio/followers` and `/studio/subscribers`: who follows the channel, and who subscribes to it.
 
 use askama::Template;
-use domain::channel::{Follower, Subscriber, SubscriberSort};
+use domain::ChannelId;
+use domain::channel::{Follower, Manager, Subscriber, SubscriberSort};
 use domain::limits::FOLLOWER_LIST_SIZE_DEFAULT;
 use service::Page;
 use web::pages::{Area, Lang, Moment, Shell, filters};
 use web::{PageAnswer, Visitor};
 
 use crate::studio::at;
+use crate::studio::chat_row::role_name;
 use crate::studio::desk::{Desk, StudioAt};
 use crate::studio::frame::StudioPlace;
 use crate::studio::nav::StudioNav;
@@ -21,6 +23,8 @@ struct AudienceRow<'a> {
     id: &'a str,
     name: &'a str,
     since: Moment,
+    /// What the person is in the channel. Managers are not restricted.
+    role: Option<&'static str>,
     /// Months, number and name of the tier of a subscriber.
     subscription: Option<(i64, i64, &'a str)>,
 }
@@ -91,17 +95,25 @@ impl<'a> AudiencePage<'a> {
     }
 }
 
+/// The name of a person's role.
+fn role_of(managers: &[Manager], person: &ChannelId, lang: Lang) -> Option<&'static str> {
+    let manager = managers.iter().find(|manager| manager.channel_id == *person)?;
+    Some(role_name(manager.role, lang))
+}
+
 /// `GET /studio/followers`: the newest first.
 pub(crate) async fn followers(StudioAt { desk, .. }: StudioAt<at::Followers>) -> PageAnswer {
     let visitor = &desk.visitor;
     let page = page_of(visitor);
     let found = visitor.web().service().followers(desk.channel_id.clone(), page, true).await?;
+    let managers = visitor.web().service().managers(desk.channel_id.clone()).await?;
     let (now, lang) = (visitor.now(), visitor.lang());
     let row = |follower: &'_ Follower| Moment::of(follower.created_at, now, lang);
     let rows = found.items.iter().map(|follower| AudienceRow {
         id: follower.channel_id.as_str(),
         name: &follower.name,
         since: row(follower),
+        role: role_of(&managers, &follower.channel_id, lang),
         subscription: None,
     });
     let total = found.total.unwrap_or_default();
@@ -116,12 +128,14 @@ pub(crate) async fn subscribers(StudioAt { desk, .. }: StudioAt<at::Subscribers>
     let sort = visitor.request().parameter("sort").and_then(|sort| SubscriberSort::parse(&sort).ok());
     let sort = sort.unwrap_or_default();
     let found = visitor.web().service().subscribers(desk.channel_id.clone(), sort, page, true).await?;
+    let managers = visitor.web().service().managers(desk.channel_id.clone()).await?;
     let (now, lang) = (visitor.now(), visitor.lang());
     let since = |subscriber: &'_ Subscriber| Moment::of(subscriber.created_at, now, lang);
     let rows = found.items.iter().map(|subscriber| AudienceRow {
         id: subscriber.channel_id.as_str(),
         name: &subscriber.name,
         since: since(subscriber),
+        role: role_of(&managers, &subscriber.channel_id, lang),
         subscription: Some((subscriber.month, subscriber.tier_no, subscriber.tier_name.as_str())),
     });
     let total = found.total.unwrap_or_default();

@@ -9,5 +9,6 @@ pub mod sign_in;
 pub mod tokens;
 
 pub use attempt::try_password;
+pub use pages::client_of_sign_in;
 
 pub(crate) use known_addresses::KnownAddresses;

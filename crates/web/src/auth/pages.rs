@@ -3,7 +3,7 @@
 use askama::Template;
 use axum::response::Response;
 use domain::application::{Organization, origin_of, percent_encode};
-use domain::{Refusal, ScopeSet};
+use domain::{ClientId, Refusal, ScopeSet};
 use http::{StatusCode, header};
 use service::sign_in::SignInRequest;
 
@@ -11,6 +11,7 @@ use super::flow::{SWITCH, Stop, csrf};
 use crate::Web;
 use crate::browser::Browser;
 use crate::envelope::Cause;
+use crate::input::Pairs;
 use crate::page_request::PageRequest;
 use crate::pages::{
     AppFace, ConsentPage, PageProblem, ScopeLine, SeededPerson, SignInError, SignInPage, alone_policy,
@@ -20,6 +21,13 @@ use crate::providers::provider_buttons;
 
 /// The address of every page.
 pub(super) const PATH: &str = "/account-interlock";
+
+/// The application in the address of a sign-in.
+pub fn client_of_sign_in(page: &str) -> Option<ClientId> {
+    let (_, query) = page.split_once('?').filter(|(path, _)| *path == PATH)?;
+    let client_id = Pairs::parse(query).ok()?.text("clientId").ok()?.to_owned();
+    Some(ClientId::stored(client_id))
+}
 
 /// Renders the pages of one request.
 pub(super) struct Pages<'a> {

@@ -30,8 +30,10 @@ use crate::{Visitor, Web};
 /// How long a browser may keep a page: ten minutes. The language is that of a cookie, so no other cache may
 /// keep it.
 const CACHE: HeaderValue = HeaderValue::from_static("private, max-age=600");
-/// Maximum number of people, and of applications, to choose from.
-const CALLERS_MAX: i64 = 20;
+/// Maximum number of people to choose from.
+const PEOPLE_MAX: i64 = 20;
+/// Maximum number of applications to choose from.
+const APPLICATIONS_MAX: usize = 20;
 const VARY: HeaderValue = HeaderValue::from_static("accept-encoding, accept-language, cookie");
 
 /// `GET /docs` and every page below it, without credentials.
@@ -104,12 +106,15 @@ async fn found(visitor: &Visitor, asked: &str) -> Response {
 
 /// The people and applications of a sandbox.
 async fn callers(web: &Web) -> Result<Callers, Error> {
-    let people = web.service().people(CALLERS_MAX).await?;
-    let listed = web.service().applications(None, CALLERS_MAX, None).await?.applications;
+    let people = web.service().people(PEOPLE_MAX).await?;
+    let listed = web.service().applications_by_age().await?;
     let alive = listed.into_iter().filter(|life| life.deleted_at.is_none() && life.disabled_at.is_none());
     Ok(Callers {
         people: people.into_iter().map(|person| (person.login, person.channel_name)).collect(),
-        applications: alive.map(|life| life.application.client_id.to_string()).collect(),
+        applications: alive
+            .take(APPLICATIONS_MAX)
+            .map(|life| life.application.client_id.to_string())
+            .collect(),
     })
 }
 

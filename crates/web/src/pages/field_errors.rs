@@ -60,6 +60,8 @@ fn rule_for_people(rule: &Rule, lang: Lang) -> String {
         (Rule::Chars { min, max }, Lang::En) => {
             format!("must have {min} to {max} characters, and not only spaces.")
         }
+        (Rule::OtherChannel, Lang::Ko) => "자기 자신은 지정할 수 없습니다.".to_owned(),
+        (Rule::OtherChannel, Lang::En) => "You cannot choose yourself.".to_owned(),
         _ => rule.text(lang.into()).into_owned(),
     }
 }
@@ -86,6 +88,7 @@ mod tests {
             (Rule::Email, "This must be an e-mail address."),
             (Rule::SameName, "This must be the name of the application."),
             (Rule::Taken, "This is taken already."),
+            (Rule::OtherChannel, "You cannot choose yourself."),
             (Rule::Chars { min: 1, max: 50 }, "This must have 1 to 50 characters, and not only spaces."),
             (
                 Rule::NoOtherPendingSecret,

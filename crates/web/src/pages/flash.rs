@@ -17,6 +17,8 @@ pub enum Flash {
     EmailProofSent,
     /// The second step of the sign-in is off.
     TwoFactorOff,
+    /// The account was made.
+    AccountCreated,
     /// The account was deleted.
     AccountDeleted,
     /// An application may do nothing any more.
@@ -85,13 +87,14 @@ pub enum Flash {
 
 impl Flash {
     /// Every notice.
-    pub const ALL: [Self; 38] = [
+    pub const ALL: [Self; 39] = [
         Self::SignedOut,
         Self::SignInEnded,
         Self::PasswordChanged,
         Self::EmailChanged,
         Self::EmailProofSent,
         Self::TwoFactorOff,
+        Self::AccountCreated,
         Self::AccountDeleted,
         Self::Withdrawn,
         Self::Done,
@@ -135,6 +138,7 @@ impl Flash {
             Self::EmailChanged => "email-changed",
             Self::EmailProofSent => "email-proof-sent",
             Self::TwoFactorOff => "two-factor-off",
+            Self::AccountCreated => "account-created",
             Self::AccountDeleted => "account-deleted",
             Self::Withdrawn => "withdrawn",
             Self::Done => "done",
@@ -190,6 +194,7 @@ impl Flash {
                 "A link is on its way to the address. If none arrives, ask again in an hour.",
             ),
             Self::TwoFactorOff => lang.pick("2단계 인증을 껐습니다.", "The second step is off."),
+            Self::AccountCreated => lang.pick("계정을 만들었습니다.", "Your account is created."),
             Self::AccountDeleted => lang.pick("계정을 삭제했습니다.", "Your account is deleted."),
             Self::Done => lang.pick("처리했습니다.", "Done."),
             Self::ProviderLinked => lang.pick("연결했습니다.", "It is linked."),

@@ -285,7 +285,7 @@ impl PageProblem {
     }
 
     /// The next step for the person.
-    pub(super) fn next_step(self, lang: Lang) -> String {
+    pub(crate) fn next_step(self, lang: Lang) -> String {
         let (ko, en) = match self {
             Self::UnknownApplication
             | Self::RedirectNotRegistered

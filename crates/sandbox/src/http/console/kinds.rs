@@ -27,7 +27,7 @@ pub(super) enum Control {
     LastPerson,
     /// A person, without a default.
     Person,
-    /// An application; without a choice the first one.
+    /// An application; without a choice the oldest one.
     Application,
     /// An application, without a default.
     AnyApplication,

@@ -71,7 +71,7 @@ const TEXTS: &[(&str, &str)] = &[
     ("who is restricted; default: the last person", "제한되는 사람. 기본값: 마지막 사람"),
     ("the channel; default: that of the first person", "채널. 기본값: 첫 번째 사람의 채널"),
     ("the user; default: the first person", "사용자. 기본값: 첫 번째 사람"),
-    ("the application; default: the first one", "앱. 기본값: 첫 번째 앱"),
+    ("the application; default: the oldest one", "앱. 기본값: 가장 오래된 앱"),
     ("the text", "내용"),
     (
         "emojis in the text, as in {\"smile\":\"https://e.example/smile.png\"}",

@@ -61,7 +61,7 @@ Texts {
     group_other: "기타", "Other";
     default_first_person: "기본값: 첫 번째 사람", "default: the first person";
     default_last_person: "기본값: 마지막 사람", "default: the last person";
-    default_application: "기본값: 첫 번째 앱", "default: the first application";
+    default_application: "기본값: 가장 오래된 앱", "default: the oldest application";
     default_value: "기본값", "default";
     choose: "선택", "choose";
     delivered_to: "받은 세션 수", "Sessions that it was delivered to";

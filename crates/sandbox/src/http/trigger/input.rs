@@ -70,7 +70,7 @@ impl Input {
         Ok(people.filter(|person| person != channel).collect())
     }
 
-    /// An application; without the field the first one.
+    /// An application; without the field the oldest one.
     pub(super) async fn application(&self, field: &str) -> Result<Application, Problem> {
         match self.text(field) {
             Some(name) => names::application(&self.service, field, &name).await,

@@ -34,8 +34,6 @@ const MESSAGE_FIELDS: [&str; 4] = ["tamper", "duplicate", "late", "cut"];
 /// time.
 const LOOKS_MAX: u32 = 40;
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// Maximum number of applications that are searched for one with drops.
-const APPLICATIONS_MAX: i64 = 100;
 /// Number of the newest messages among which that of a new claim is searched.
 const MESSAGES_SEARCHED: i64 = 100;
 /// How an application gets a webhook.
@@ -303,9 +301,8 @@ async fn client_of_claims(input: &Input) -> Result<ClientId, Problem> {
 
 /// The applications that may use drops.
 async fn applications_of_claims(input: &Input) -> Result<Vec<Application>, Problem> {
-    let page = input.service.applications(None, APPLICATIONS_MAX, None).await?;
-    let living = page.applications.into_iter().filter(|life| life.deleted_at.is_none());
-    let living = living.map(|life| life.application);
+    let listed = input.service.applications_by_age().await?;
+    let living = listed.into_iter().filter(|life| life.deleted_at.is_none()).map(|life| life.application);
     Ok(living.filter(|application| application.scopes.contains(Scope::Drops)).collect())
 }
 

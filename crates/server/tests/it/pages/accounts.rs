@@ -74,6 +74,16 @@ async fn people_register_and_change_what_they_chose() {
             assert_wrong(&page, field, text);
             assert!(!page.response.text().contains(fields[1].1), "a password is never sent back");
         }
+        let all = [("login", "A B"), ("channelName", " "), ("email", "x"), ("password", "short")];
+        let page = other.submit(&filled(&form, &all)).await;
+        for (field, text) in [
+            ("login", "small letters"),
+            ("channelName", "1 to"),
+            ("email", "an e-mail address"),
+            ("password", "at least 8 characters"),
+        ] {
+            assert_wrong(&page, field, text);
+        }
 
         let (mut elsewhere, _) = sign_in(&world, "haneul", PASSWORD).await;
         let form = browser.open("/account/password").await.form("newPassword");
@@ -151,7 +161,7 @@ async fn turn_on(world: &World, browser: &mut Browser) -> (TotpSecret, Vec<Strin
     let secret = TotpSecret::from_base32(&secret[..32]).expect("base32");
     let form = page.form("code");
     let wrong = filled(&form, &[("code", "12345"), ("password", PASSWORD)]);
-    assert_wrong(&browser.submit(&wrong).await, "code", "인증 앱");
+    assert_wrong(&browser.submit(&wrong).await, "code", "<span>인증 앱에 지금 표시된 코드여야 합니다.<");
     let right = filled(&form, &[("code", &code(world, &secret)), ("password", PASSWORD)]);
     let page = browser.submit(&right).await;
     let html = page.response.text().to_owned();
@@ -159,7 +169,11 @@ async fn turn_on(world: &World, browser: &mut Browser) -> (TotpSecret, Vec<Strin
     let codes = codes.split("</pre>").next().expect("an end").lines().map(str::to_owned).collect::<Vec<_>>();
     assert_eq!(codes.len(), 10, "{codes:?}");
     assert!(html.contains("data-copy=\"codes\""), "{html}");
-    assert!(html.contains(&format!("data:text/plain,{}%0A\"", codes.join("%0A"))), "a file of them: {html}");
+    let file =
+        html.split_once("data:text/plain;charset=utf-8,Stagedoor%0A").expect("a file of the service").1;
+    let file = file.split('"').next().expect("an end");
+    assert!(file.ends_with(&format!("%0A{}%0A", codes.join("%0A"))), "a file of them: {file}");
+    assert!(html.contains(" recovery codes.txt\""), "{html}");
     (secret, codes)
 }
 
@@ -318,11 +332,32 @@ async fn registrations_and_forgotten_passwords_of_an_address_and_guesses_of_a_pe
         let mut other = world.browser();
         for (address, field) in [("/register", "channelName"), ("/reset-password", "account")] {
             let form = other.open(address).await.form(field);
+            // Only a form without faults costs a registration. It tells that the login is taken.
+            let form = match field {
+                "channelName" => {
+                    for _ in 0..11 {
+                        assert_eq!(other.submit(&form).await.response.status, 422);
+                    }
+                    filled(&form, &[("login", "haneul"), ("channelName", "누리"), ("password", PASSWORD)])
+                }
+                _ => form,
+            };
             let mut statuses = Vec::new();
             for _ in 0..11 {
                 statuses.push(other.submit(&form).await.response.status);
             }
             assert_eq!(statuses.last(), Some(&429), "{statuses:?}");
+            // The form comes back as it was typed, but for the password.
+            let request = Request::post(&form.action).header("Accept", "text/html").body(form.body());
+            let request = request.header("Content-Type", "application/x-www-form-urlencoded");
+            let limited = other.send(request).await;
+            let html = limited.response.text();
+            assert!(limited.form(field).field("csrf").is_some());
+            assert!(html.contains("아무것도 바뀌지 않았습니다.") && !html.contains(PASSWORD), "{html}");
+            if field == "channelName" {
+                assert_eq!(limited.form(field).field(field), Some("누리"));
+            }
+            assert!(limited.response.header("retry-after").is_some());
             assert!(statuses[..9].iter().all(|status| *status != 429), "{statuses:?}");
         }
         let form = browser.open("/account/delete").await.form("login");

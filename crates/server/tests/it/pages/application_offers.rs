@@ -37,6 +37,10 @@ async fn the_other_person_accepts_an_application_and_owns_it_alone() {
         let (mut owner, app, other, mut others) = two(&world).await;
         let answer = format!("/developers/offers/{}", app.client_id);
         assert!(others.open("/developers").await.forms.iter().all(|form| form.action != answer));
+        let manage = owner.open(&address(&app, "/manage")).await;
+        let nobody = owner.submit(&with(form(&manage, &address(&app, "/offer")), "login", " ")).await;
+        assert_eq!(nobody.response.status, 422);
+        assert!(nobody.response.text().contains("<span>필수 값입니다.<"), "{}", nobody.response.text());
         offer(&mut owner, &app, &other.login).await;
         let sent = owner.open(&address(&app, "/manage")).await;
         assert_guarded(&sent);

@@ -112,6 +112,10 @@ async fn a_person_registers_an_application_and_works_with_it_at_once() {
             address(&app, "/scopes")
         );
 
+        for path in ["/developers", &address(&app, ""), &address(&app, "/usage")] {
+            let page = browser.open(path).await;
+            assert!(page.response.text().contains("아직 없음"), "nobody has used it: {path}");
+        }
         let tokens = world.sign_in(&app, &viewer).await;
         world.me(&tokens.access).await.content();
         let registered = content(&world, &format!("/platform/v1/applications/{}", app.client_id)).await;
@@ -145,9 +149,9 @@ async fn wrong_fields_are_said_where_they_are_and_change_nothing() {
             ("name", " ", "name", "1자 이상"),
             (
                 "redirectUris",
-                "https://fine.example/\nhttp://bot.example/",
+                "https://fine.example/#\nhttps://b.example/\nhttp://bot.example/",
                 "redirectUris",
-                "http://bot.example/: https",
+                "‘https://fine.example/#’: 프래그먼트(#)를 넣을 수 없습니다.\n‘http://bot.example/’: https://로 시작해야",
             ),
             ("homepageUrl", "http://bot.example", "homepageUrl", "https 주소"),
             ("organizationId", "games", "organizationId", "존재하는 조직"),

@@ -29,6 +29,7 @@ async fn a_registration_leads_where_the_person_was_going() {
             let sign_in = browser.open(&interlock(&app, &state)).await;
             let page = browser.open(&sign_in.link("계정 만들기")).await;
             assert_guarded(&page);
+            assert!(page.response.text().contains("앱의 접근을 허용할지 묻습니다."), "where it leads");
             let made = make_account(&mut browser, &page, login).await;
             let consent = browser.open(made.location()).await;
             let answer = browser.submit(&consent.form("decision").press("decision", "allow")).await;
@@ -46,7 +47,10 @@ async fn a_registration_leads_where_the_person_was_going() {
         // What is wrong in the form does not lose it.
         let wrong = make_account(&mut browser, &again, "x").await;
         assert_eq!(wrong.response.status, 422);
+        assert!(!wrong.response.text().contains("앱의 접근을 허용할지 묻습니다."));
         assert_eq!(make_account(&mut browser, &wrong, "neu-3").await.location(), "/developers/register");
+        let next = browser.open("/developers/register").await;
+        assert!(next.response.text().contains("계정을 만들었습니다."));
         assert_eq!(browser.open("/register?next=/studio").await.location(), "/studio");
         assert_eq!(browser.open("/register").await.location(), "/account");
     })

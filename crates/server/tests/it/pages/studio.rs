@@ -288,12 +288,13 @@ async fn a_streamer_gives_roles_and_takes_them_back() {
         let role = "STREAMING_CHAT_MANAGER";
         for (id, role, field) in [
             ("missing", role, "managerChannelId"),
-            ("haneul", role, "managerChannelId"),
             ("한글", role, "managerChannelId"),
             ("byeol", "STREAMING_CHANNEL_OWNER", "userRole"),
         ] {
             assert_at_field(&manage(&mut browser, id, role).await, field, "야 합니다.");
         }
+        let oneself = manage(&mut browser, "haneul", role).await;
+        assert_at_field(&oneself, "managerChannelId", "자기 자신은 지정할 수 없습니다.");
         assert_eq!(manage(&mut browser, "byeol", role).await.location(), "/studio/managers");
         let roles = || async {
             let path = "/open/v1/channels/streaming-roles";
@@ -337,9 +338,18 @@ async fn followers_and_subscribers_are_listed_on_pages() {
             world.happen("haneul", "subscriptions", &body).await.content();
             world.advance(Duration::from_secs(1));
         }
+        let role = json!({ "userRole": "STREAMING_CHAT_MANAGER" });
+        let manager = Request::put("/platform/v1/channels/haneul/managers/fan-29").json(&role);
+        world.operator(manager).await.content();
         let mut browser = signed_in(&world, &streamer).await;
         let first = browser.open("/studio/followers").await;
         assert_shows(&first, "모두: 31");
+        let html = first.response.text();
+        assert!(
+            html.contains("?person=fan-30") && !html.contains("?person=fan-29"),
+            "a manager is no target"
+        );
+        assert_shows(&first, "<span class=\"badge\">채팅 매니저</span>");
         assert_shows(&first, "fan-30");
         assert!(!first.response.text().contains("fan-00"));
         let second = browser.open(&first.link("다음 →")).await;

@@ -90,6 +90,20 @@ async fn an_application_of_ones_own_gets_a_secret_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_application_of_ones_own_does_not_become_the_default() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let sandbox = sandbox(folder.path()).await;
+    // As the developer center registers it: an id that is before all others, and no scopes.
+    let put = Request::put("/platform/v1/applications/01a2").json(&json!({ "name": "mine", "scopes": [] }));
+    sandbox.api.operator(put).await.content();
+    let dotenv = env(folder.path(), &["--user", "haneul"]).await.stdout;
+    assert!(dotenv.contains("STAGEDOOR_CLIENT_ID=demo\n"), "{dotenv}");
+    let overview = sandbox.api.operator(Request::get("/sandbox/v1/state")).await.content();
+    let ids = overview["applications"].as_array().expect("a list").iter().map(|one| one["clientId"].clone());
+    assert_eq!(ids.collect::<Vec<_>>(), ["demo", "drops", "01a2"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_wrong_use_and_a_missing_sandbox_have_their_exit_codes() {
     let folder = tempfile::tempdir().expect("a folder");
     let code = async |arguments: &[&str]| run(stagedoor_in(folder.path(), arguments)).await.status.code();

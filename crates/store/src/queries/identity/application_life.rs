@@ -189,6 +189,13 @@ columns!(ApplicationLife {
     notices: Vec::new(),
 });
 
+impl ApplicationLife {
+    /// Its last use, if there was one. The deadline of an unused application runs from its creation.
+    pub fn last_use(&self) -> Option<Timestamp> {
+        (self.last_used_at > self.created_at).then_some(self.last_used_at)
+    }
+}
+
 impl Tx {
     /// Up to `limit` applications that were warned and not used since, with their last use. The longest idle
     /// come first.
