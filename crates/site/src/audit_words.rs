@@ -40,28 +40,38 @@ fn label(field: &str, lang: Lang) -> Option<&str> {
     let (ko, en) = match field {
         "isNew" | "registered" => return None,
         "added" => ("추가", "added"),
+        "addedRedirectUris" => ("추가한 리디렉션 주소", "redirect addresses added"),
+        "changed" => ("바뀐 항목", "changed"),
         "channelId" => ("채널 ID", "channel"),
         "clientId" => ("애플리케이션", "application"),
         "enabled" => ("사용", "enabled"),
         "expiresDate" => ("만료", "expires"),
         "fromOrganizationId" => ("이전 조직", "from the organization"),
+        "homepageUrl" => ("홈페이지", "home page"),
         "kind" => ("종류", "kind"),
+        "lastCharacters" => ("시크릿 끝 네 글자", "last characters of the secret"),
         "logo" => ("로고", "logo"),
         "messageId" => ("메시지", "message"),
         "messages" => ("메시지 수", "messages"),
         "name" => ("이름", "name"),
         "organizationId" => ("조직", "organization"),
         "organizationName" => ("조직 이름", "name of the organization"),
+        "ownerChannelId" => ("소유자", "owner"),
         "percent" => ("할당량 비율(%)", "percent of the quotas"),
+        "privacyUrl" => ("개인정보 처리방침", "privacy policy"),
+        "profile" => ("응답 형식", "response format"),
         "quota" => ("할당량", "quotas"),
         "redirectUris" => ("리디렉션 주소 수", "redirect addresses"),
         "removed" => ("제거", "removed"),
+        "removedRedirectUris" => ("제거한 리디렉션 주소", "redirect addresses removed"),
         "requestId" => ("심사 요청", "request"),
         "role" => ("역할", "role"),
         "scopes" => ("권한", "scopes"),
         "secretId" => ("시크릿", "secret"),
         "state" => ("상태", "state"),
+        "termsUrl" => ("이용약관", "terms of use"),
         "toOrganizationId" => ("새 조직", "to the organization"),
+        "url" => ("주소", "address"),
         "verified" => ("인증", "verified"),
         "withLogin" => ("아이디", "with a login"),
         other => return Some(other),
@@ -83,7 +93,7 @@ const fn words(action: AuditAction) -> (&'static str, &'static str) {
         Action::OrganizationEnable => ("조직을 다시 사용하게 했습니다", "enabled an organization"),
         Action::MemberPut => ("조직 구성원을 등록했습니다", "gave a person a role in an organization"),
         Action::MemberDelete => ("조직 구성원을 내보냈습니다", "removed a person from an organization"),
-        Action::ReviewAdd => ("심사 요청을 대신 등록했습니다", "asked for a decision about"),
+        Action::ReviewAdd => ("심사를 요청했습니다", "asked for a decision about"),
         Action::MemberInvite => ("조직에 초대했습니다", "invited a person to an organization"),
         Action::MemberUninvite => ("조직 초대를 취소했습니다", "took back an invitation to an organization"),
         Action::MemberDecline => ("조직의 초대를 거절했습니다", "declined an invitation to an organization"),
@@ -178,8 +188,20 @@ pub(crate) fn details(text: &str, lang: Lang) -> Vec<(String, String)> {
         other => other.to_string(),
     };
     let is_empty = |value: &serde_json::Value| value.is_null() || value.as_array().is_some_and(Vec::is_empty);
+    let named = |value: serde_json::Value| match value {
+        serde_json::Value::Array(names) => {
+            let names = names.iter().filter_map(|name| label(name.as_str()?, lang));
+            names.collect::<Vec<_>>().join(", ")
+        }
+        other => shown(other),
+    };
     let fields = fields(text).into_iter().filter(|(_, value)| !is_empty(value));
-    fields.filter_map(|(name, value)| Some((label(&name, lang)?.to_owned(), shown(value)))).collect()
+    fields
+        .filter_map(|(name, value)| {
+            let value = if name == "changed" { named(value) } else { shown(value) };
+            Some((label(&name, lang)?.to_owned(), value))
+        })
+        .collect()
 }
 
 #[cfg(test)]
@@ -197,6 +219,10 @@ mod tests {
             let shown: Vec<_> = shown.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
             assert_eq!(shown, expected);
         }
+        let text = r#"{"changed":["homepageUrl","ownerChannelId"],"lastCharacters":"ab12"}"#;
+        let shown = details(text, Lang::Ko);
+        assert_eq!(shown[0], ("바뀐 항목".to_owned(), "홈페이지, 소유자".to_owned()));
+        assert_eq!(shown[1], ("시크릿 끝 네 글자".to_owned(), "ab12".to_owned()));
         assert!(details("{}", Lang::En).is_empty() && details("", Lang::En).is_empty());
     }
 

@@ -20,6 +20,7 @@ use store::queries::review_requests::NewReviewRequest;
 use crate::developer::organization_members::lock;
 use crate::developer::owned_applications::{PersonApplication, authorize};
 use crate::developer::review_requests::submit;
+use crate::identity::application_changes;
 use crate::identity::applications::few_enough;
 use crate::platform::idempotency::{self, IdempotencyKey, StoredAnswer};
 use crate::realtime::subscriptions;
@@ -135,7 +136,7 @@ impl Service {
         few_enough(&settings.redirect_uris)?;
         let (person, client_id) = (person.clone(), client_id.clone());
         self.write(async move |work: &mut Work<'_>| {
-            lock_owned(work, &person, &client_id, MemberRole::Developer).await?;
+            let before = lock_owned(work, &person, &client_id, MemberRole::Developer).await?.life.application;
             let ApplicationSettings { name, presentation, redirect_uris, profile } = settings;
             work.change_application(&client_id, &name, profile, &presentation).await?;
             let former = work.redirect_uris(&client_id).await?;
@@ -143,13 +144,9 @@ impl Service {
             for uri in &redirect_uris {
                 work.insert_redirect_uri(&client_id, uri).await?;
             }
-            let redirect_uris: Vec<_> = redirect_uris.iter().map(RedirectUri::as_str).collect();
-            let added: Vec<_> =
-                redirect_uris.iter().filter(|uri| !former.iter().any(|one| one == *uri)).collect();
-            let removed: Vec<_> =
-                former.iter().filter(|uri| !redirect_uris.contains(&uri.as_str())).collect();
-            let details = json!({ "name": name, "addedRedirectUris": added, "removedRedirectUris": removed });
-            Ok(work.audit_with(AuditAction::ApplicationPut, &client_id, details).await?)
+            let after = Application { name, presentation, profile, ..before.clone() };
+            let details = application_changes::details(Some((&before, &former)), &after, &redirect_uris);
+            Ok(work.audit_with(AuditAction::ApplicationPut, &client_id, details.into()).await?)
         })
         .await
     }

@@ -6,10 +6,11 @@ use domain::limits::{NAME_CHARS_MAX, REDIRECT_URIS_MAX};
 use domain::picture::Picture;
 use domain::quota::QuotaShare;
 use domain::secret::ClientSecret;
-use domain::{ChannelId, ClientId, Invalid, OrganizationId, Profile, Rule, Scope, ScopeSet, invalid};
+use domain::{ChannelId, ClientId, Invalid, OrganizationId, Profile, Rule, ScopeSet, invalid};
 use serde_json::json;
 use store::{StoreError, Tx};
 
+use crate::identity::application_changes;
 use crate::identity::application_life::irrecoverable_since;
 use crate::realtime::subscriptions;
 use crate::work::Work;
@@ -134,6 +135,8 @@ impl Service {
                     require_owner(work, owner).await?;
                 }
                 work.delete_unrestorable_application(client_id, irrecoverable_since(now)).await?;
+                let before = work.application(client_id).await?;
+                let former = work.redirect_uris(client_id).await?;
                 work.put_application(&application, now).await.map_err(unknown_organization)?;
                 match logo {
                     NewLogo::Kept => {}
@@ -145,20 +148,20 @@ impl Service {
                 for uri in &redirect_uris {
                     work.insert_redirect_uri(client_id, uri).await?;
                 }
-                let is_new = work.application_secrets(client_id, now).await?.is_empty();
-                if is_new {
+                let before = before.as_ref().map(|before| (before, &*former));
+                let mut details = application_changes::details(before, &application, &redirect_uris);
+                details.insert("isNew".to_owned(), json!(before.is_none()));
+                details.insert("scopes".to_owned(), json!(application_changes::scope_keys(&application)));
+                details.insert("quota".to_owned(), json!(quota));
+                let organization = application.organization.as_ref().map(|owner| &owner.organization_id);
+                details.insert("organizationId".to_owned(), json!(organization));
+                let makes_secret = work.application_secrets(client_id, now).await?.is_empty();
+                if makes_secret {
                     work.insert_application_secret(client_id, &new_secret, now).await?;
+                    details.insert("lastCharacters".to_owned(), json!(new_secret.last_characters));
                 }
-                let scopes: Vec<_> = application.scopes.iter().map(Scope::name).collect();
-                let details = json!({
-                    "name": application.name,
-                    "organizationId": application.organization.map(|owner| owner.organization_id),
-                    "scopes": scopes,
-                    "quota": quota,
-                    "isNew": is_new,
-                });
-                work.audit_with(AuditAction::ApplicationPut, client_id, details).await?;
-                Ok(is_new)
+                work.audit_with(AuditAction::ApplicationPut, client_id, details.into()).await?;
+                Ok(makes_secret)
             })
             .await?;
         Ok(created.then_some(secret))

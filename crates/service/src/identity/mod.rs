@@ -3,6 +3,7 @@
 mod account_removal;
 pub(crate) mod account_settings;
 pub mod accounts;
+pub(crate) mod application_changes;
 pub mod application_life;
 pub mod application_secrets;
 pub mod application_switch;

@@ -108,7 +108,7 @@ impl Service {
             .write(async move |work: &mut Work<'_>| {
                 lock(work, &client_id).await?;
                 let before = work.webhook(&client_id).await?;
-                let made = before.is_none();
+                let (made, former) = (before.is_none(), before.as_ref().and_then(|one| one.url.clone()));
                 match before {
                     None => {
                         let (url, disabled) = as_new;
@@ -125,7 +125,8 @@ impl Service {
                 }
                 let details = details_of(work, &client_id).await?;
                 let is_enabled = details.webhook.disabled.is_none();
-                let about = json!({ "enabled": is_enabled, "isNew": made });
+                let changed: &[_] = if !made && details.webhook.url != former { &["url"] } else { &[] };
+                let about = json!({ "enabled": is_enabled, "isNew": made, "changed": changed });
                 work.audit_with(AuditAction::WebhookPut, &client_id, about).await?;
                 Ok::<_, Error>((details, made))
             })
