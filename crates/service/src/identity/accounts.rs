@@ -173,8 +173,9 @@ impl Service {
         })
     }
 
-    /// Changes the password of a signed-in person, and signs the person's other browsers out. This browser gets
-    /// the token that is returned. Links of password resets become invalid. Applications keep their access.
+    /// Changes the password of a signed-in person, and signs the person's other browsers out. This browser
+    /// gets the token that is returned. Links of password resets become invalid. Applications keep their
+    /// access.
     ///
     /// # Errors
     /// `Invalid` naming `password` when it is wrong, or `newPassword`; [`Refusal::Busy`].

@@ -114,7 +114,8 @@ impl Service {
         .await
     }
 
-    /// Signs every browser of a person out but the one with this token, which gets the token that is returned.
+    /// Signs every browser of a person out but the one with this token, which gets the token that is
+    /// returned.
     ///
     /// # Errors
     /// [`Refusal::NotFound`] when the channel does not exist.

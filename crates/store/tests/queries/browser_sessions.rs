@@ -101,6 +101,8 @@ async fn a_browser_is_confirmed_by_its_sign_in_or_later() {
         assert!(!is_at(tx, &one, &a, 54, 1_000, 60).await?, "a copy of the former token");
         assert!(is_at(tx, &two, &a, 54, 1_000, 60).await? && !is_at(tx, &two, &a, 55, 1_000, 60).await?);
         assert!(!is_at(tx, &two, &b, 54, 999, 60).await? && !is_at(tx, &two, &a, 54, 999, 1_000).await?);
+        let listed = tx.browser_sessions(&a, at(60), (at(9_999), ""), 9).await?;
+        assert_eq!(listed[0].session_id, BrowserSessionId::of(&two), "its page knows it as this browser");
         assert!(!tx.renew_browser(&two, &b, &one).await? && tx.renew_browser(&two, &a, &one).await?);
         assert!(is_at(tx, &one, &a, 54, 1_000, 60).await? && !is_at(tx, &two, &a, 54, 1_000, 60).await?);
         Ok(())

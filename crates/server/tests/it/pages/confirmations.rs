@@ -99,7 +99,7 @@ const WITHOUT_PROOF: &[(&str, &[&str])] = &[
 #[tokio::test(flavor = "multi_thread")]
 async fn every_form_asks_for_a_proof_or_has_a_reason() {
     both(Setup::default(), |world| async move {
-        let (browser, _, _) = late(&world).await;
+        let (mut browser, _, _) = late(&world).await;
         let listed: Vec<&str> = WITHOUT_PROOF.iter().flat_map(|(_, paths)| *paths).copied().collect();
         let mut asking = Vec::new();
         let parts = ["/account", "/developers", "/operator", "/studio/managers", "/studio/stream-key"];
@@ -111,7 +111,8 @@ async fn every_form_asks_for_a_proof_or_has_a_reason() {
             let target: Vec<_> =
                 path.split('/').map(|part| if part.starts_with('{') { "gaon" } else { part }).collect();
             let form = Form { action: target.join("/"), method: "post".to_owned(), ..Form::default() };
-            let page = browser.clone().submit(&proven(&browser, form)).await;
+            let form = proven(&browser, form);
+            let page = browser.submit(&form).await;
             let asks = page.response.status == 403 && page.response.text().contains("confirmPassword");
             if asks {
                 asking.push(*path);
@@ -129,11 +130,11 @@ async fn an_operator_does_not_reset_the_own_account() {
     both(Setup::default(), |world| async move {
         let (mut browser, person, _) = late(&world).await;
         world.person("byeol").create().await;
-        let others = browser.open("/operator/people/byeol").await;
         let own = browser.open("/operator/people/gaon").await;
         for action in ["remove-two-factor", "reset-password"] {
             let pressed = ("action".to_owned(), action.to_owned());
             assert!(own.forms.iter().all(|form| !form.buttons.contains(&pressed)), "{action}");
+            let others = browser.open("/operator/people/byeol").await;
             let form = others.forms.iter().find(|form| form.buttons.contains(&pressed)).expect("a form");
             let confirm = browser.submit(&form.clone().press("action", action)).await;
             let confirm = match confirm.response.status {
@@ -213,7 +214,7 @@ async fn a_proof_and_a_new_password_sign_copies_of_the_cookie_out() {
         let shown = browser.submit(&confirm.fill("confirmPassword", &person.password)).await;
         assert_eq!(shown.response.status, 200);
         // The forms of the answer belong to the new cookie.
-        assert_eq!(browser.submit(&form(&shown, "/studio/stream-key")).await.response.status, 200);
+        assert_eq!(browser.submit(&form(&shown, "/studio/stream-key/replace")).await.response.status, 303);
         for n in 0..3 {
             assert_eq!(copy.open("/account").await.response.status, 303, "{n}");
             assert_eq!(browser.open("/account").await.response.status, 200, "{n}");

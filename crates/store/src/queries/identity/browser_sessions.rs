@@ -39,10 +39,11 @@ const RECORD_USE: &str = "
     WHERE token_hash = $1 AND last_used_at <= $5";
 
 const CONFIRM: &str = "
-    UPDATE browser_sessions SET confirmed_at = $3, token_hash = $4
+    UPDATE browser_sessions SET confirmed_at = $3, token_hash = $4, session_id = $5
     WHERE token_hash = $1 AND channel_id = $2 AND expires_at > $3";
 
-const RENEW: &str = "UPDATE browser_sessions SET token_hash = $3 WHERE token_hash = $1 AND channel_id = $2";
+const RENEW: &str = "
+    UPDATE browser_sessions SET token_hash = $3, session_id = $4 WHERE token_hash = $1 AND channel_id = $2";
 
 /// A sign-in ends a fixed time after it began, so `$4` tells its age.
 const IS_CONFIRMED: &str = "
@@ -133,7 +134,8 @@ impl Tx {
         now: Timestamp,
         new: &SecretHash,
     ) -> Result<bool, StoreError> {
-        Ok(self.execute(CONFIRM, params![token, channel, now, new]).await? > 0)
+        let session_id = BrowserSessionId::of(new);
+        Ok(self.execute(CONFIRM, params![token, channel, now, new, &session_id]).await? > 0)
     }
 
     /// Gives a browser another token: `false` if the person is not signed in there.
@@ -143,7 +145,8 @@ impl Tx {
         channel: &ChannelId,
         new: &SecretHash,
     ) -> Result<bool, StoreError> {
-        Ok(self.execute(RENEW, params![token, channel, new]).await? > 0)
+        let session_id = BrowserSessionId::of(new);
+        Ok(self.execute(RENEW, params![token, channel, new, &session_id]).await? > 0)
     }
 
     /// Whether the person at a browser that is signed in at `now` proved after `since` to own the account, or
