@@ -158,7 +158,8 @@ async fn fail_until_dead(input: &Input, receiver: &ClientId, claim: Option<&str>
     let message = page.deliveries.iter().find(of_claim);
     let gone = || Problem::unmet("client", format!("{receiver} got no message about the claim"));
     let message = message.ok_or_else(gone)?.message_id.clone();
-    let is_about = |one: &Happened, name: &str, id: &str| one.ids.get(name).is_some_and(|found| *found == *id);
+    let is_about =
+        |one: &Happened, name: &str, id: &str| one.ids.get(name).is_some_and(|found| *found == *id);
     until(input, receiver, |one| match one.what {
         DEAD => is_about(one, "messageId", message.as_str()),
         DISABLED => is_about(one, "clientId", receiver.as_str()),
@@ -174,7 +175,11 @@ async fn fail_until_dead(input: &Input, receiver: &ClientId, claim: Option<&str>
             claim.unwrap_or_default()
         )
     };
-    if state == DeliveryState::Dead { Ok(message.to_string()) } else { Err(Problem::unmet("client", waits())) }
+    if state == DeliveryState::Dead {
+        Ok(message.to_string())
+    } else {
+        Err(Problem::unmet("client", waits()))
+    }
 }
 
 /// No attempt reaches the receiver for five days, and the webhook is disabled. Moves the clock.
