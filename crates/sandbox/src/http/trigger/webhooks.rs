@@ -149,16 +149,37 @@ pub(super) async fn dead_letter(input: Input) -> Result<Outcome, Problem> {
     Ok(at_now(&input, claimed))
 }
 
-/// Waits until the message about a claim is dead, and returns its id.
+/// Waits until the message about a claim is dead, and returns its id. Older messages may disable the webhook
+/// before.
 async fn fail_until_dead(input: &Input, receiver: &ClientId, claim: Option<&str>) -> Result<String, Problem> {
     let query = DeliveryQuery::default();
     let page = input.service.webhook_deliveries(receiver, query, MESSAGES_SEARCHED, None).await?;
     let of_claim = |message: &&Delivery| message.claim_id.as_ref().map(ClaimId::as_str) == claim;
     let message = page.deliveries.iter().find(of_claim);
     let gone = || Problem::unmet("client", format!("{receiver} got no message about the claim"));
-    let message = message.ok_or_else(gone)?.message_id.to_string();
-    until(input, receiver, |one| one.what == DEAD && one.ids["messageId"] == *message).await?;
-    Ok(message)
+    let message = message.ok_or_else(gone)?.message_id.clone();
+    let is_about =
+        |one: &Happened, name: &str, id: &str| one.ids.get(name).is_some_and(|found| *found == *id);
+    until(input, receiver, |one| match one.what {
+        DEAD => is_about(one, "messageId", message.as_str()),
+        DISABLED => is_about(one, "clientId", receiver.as_str()),
+        _ => false,
+    })
+    .await?;
+    let state = input.service.webhook_delivery(receiver, &message).await?.delivery.state;
+    let waits = || {
+        format!(
+            "the webhook of {receiver} was disabled on the way, because every attempt failed. The claim {} is made, \
+             and its message {message} waits: `stagedoor trigger webhook --client {receiver}` enables the webhook, \
+             and the message is sent. `stagedoor trigger dead-letter` then needs another claim",
+            claim.unwrap_or_default()
+        )
+    };
+    if state == DeliveryState::Dead {
+        Ok(message.to_string())
+    } else {
+        Err(Problem::unmet("client", waits()))
+    }
 }
 
 /// No attempt reaches the receiver for five days, and the webhook is disabled. Moves the clock.

@@ -5,7 +5,7 @@ use testkit::{Receiver, Reply, Request};
 
 use super::deliveries::deliveries;
 use super::usage::{command, sandbox};
-use super::webhook::{claim_of, put_campaign, register};
+use super::webhook::{claim, claim_of, put_campaign, register};
 use crate::cli::process::Sandbox;
 
 /// Runs a command that is refused with exit code 1. Returns what it says.
@@ -92,6 +92,30 @@ async fn a_dead_letter_is_that_of_its_own_claim() {
     let dead = deliveries(&sandbox, json!({ "claimId": early, "next": "dead" }), 1).await;
     assert_eq!((&dead[0]["status"], &dead[0]["fault"]), (&json!(503), &Value::Null), "{dead:?}");
     assert_eq!(rules(&sandbox).await, json!([]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_webhook_that_is_disabled_before_the_dead_letter_keeps_the_message() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (sandbox, receiver) = (sandbox(folder.path(), &[]).await, Receiver::start().await);
+    register(&sandbox, &receiver).await;
+    receiver.usually(Reply::Status(503));
+    command(folder.path(), "clock freeze").await;
+    let mut early = claim(&sandbox, "early-0").await;
+    for day in 1..=4 {
+        deliveries(&sandbox, json!({ "claimId": early, "number": 1 }), 1).await;
+        command(folder.path(), "clock advance 24h").await;
+        early = claim(&sandbox, &format!("early-{day}")).await;
+    }
+    deliveries(&sandbox, json!({ "claimId": early, "number": 1 }), 1).await;
+    command(folder.path(), "clock advance 20h").await;
+    let said = refused(folder.path(), "trigger dead-letter --viewer sol").await;
+    assert!(said.contains("was disabled on the way") && said.contains("--client drops"), "{said}");
+    // Its claim is made, and the message is sent when the webhook is enabled.
+    receiver.usually(Reply::Status(204));
+    assert!(command(folder.path(), "trigger webhook --client drops").await.status.success());
+    let named = said.split("The claim ").nth(1).and_then(|rest| rest.split(' ').next()).expect("its claim");
+    deliveries(&sandbox, json!({ "claimId": named, "status": 204 }), 1).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
