@@ -26,11 +26,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
+use clap::builder::{PathBufValueParser, TypedValueParser};
+use domain::Language;
+use domain::outbound::WebhookUrl;
 use service::Clock;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
+use crate::env::name_prefix;
 use crate::failure::CommandFailure;
+use crate::forward_target::REACH;
+use crate::hosts_file::fixed_host;
+use crate::junit::report_file;
 use crate::run::{RoadChoice, RoadOption};
 use checks::{CHECKS, Check, make};
 use report::CheckReport;
@@ -64,7 +71,7 @@ pub struct DoctorOptions {
     jobs: u64,
 
     /// The beginning of the names of the bot's variables.
-    #[arg(long, value_name = "PREFIX", default_value = "STAGEDOOR_")]
+    #[arg(long, value_name = "PREFIX", default_value = "STAGEDOOR_", value_parser = name_prefix)]
     prefix: String,
 
     /// Pings every 2 seconds, and waits 4 for an answer, in the checks silent-socket and subway. They then
@@ -73,12 +80,12 @@ pub struct DoctorOptions {
     fast_pings: bool,
 
     /// The address of the bot's webhook receiver, as in http://127.0.0.1:3000/webhook, for the check webhook.
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = webhook_address)]
     webhook: Option<String>,
 
     /// Fixed hosts, for a bot that has the addresses of the platform built in. The sandboxes speak TLS, and
     /// the bot reaches them under these names, as with `stagedoor run --host`.
-    #[arg(long, value_name = "HOSTS", value_delimiter = ',')]
+    #[arg(long, value_name = "HOSTS", value_delimiter = ',', value_parser = fixed_host)]
     host: Vec<String>,
 
     /// The sandboxes speak TLS, and the bot trusts their certificate.
@@ -98,7 +105,7 @@ pub struct DoctorOptions {
     profile: String,
 
     /// Writes a report for CI servers, as JUnit XML.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = PathBufValueParser::new().try_map(report_file))]
     junit: Option<PathBuf>,
 
     /// Prints JSON.
@@ -145,6 +152,17 @@ fn check_name(name: &str) -> Result<String, String> {
     let known = || CHECKS.iter().map(|check| check.name).collect::<Vec<_>>().join(", ");
     let found = CHECKS.iter().find(|check| check.name == name);
     found.map(|check| check.name.to_owned()).ok_or_else(|| format!("the checks are {}", known()))
+}
+
+/// Checks the address of `--webhook`.
+fn webhook_address(url: &str) -> Result<String, String> {
+    if !url.starts_with("http://") && !url.starts_with("https://") {
+        return Err(
+            "it must begin with https://, or with http:// if the receiver is on this machine".to_owned()
+        );
+    }
+    let address = WebhookUrl::parse(url, REACH).map_err(|invalid| invalid.message(Language::English))?;
+    Ok(address.as_str().to_owned())
 }
 
 /// Runs the command until it ends or `stop` is ready.

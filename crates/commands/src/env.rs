@@ -126,7 +126,7 @@ fn dotenv_value(value: &str) -> Option<String> {
     fits.then(|| format!("\"{value}\""))
 }
 
-fn name_prefix(text: &str) -> Result<String, String> {
+pub(crate) fn name_prefix(text: &str) -> Result<String, String> {
     let mut bytes = text.bytes();
     let begins = bytes.next().is_none_or(|first| first.is_ascii_alphabetic() || first == b'_');
     let fits = begins && bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');

@@ -4,13 +4,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use clap::builder::{PathBufValueParser, TypedValueParser};
 use http::Method;
 use serde_json::{Map, Value, json};
 use service::Clock;
 
 use crate::client::Failure;
 use crate::failure::CommandFailure;
-use crate::junit::{CaseOutcome, TestCase, TestSuite};
+use crate::junit::{CaseOutcome, TestCase, TestSuite, report_file};
 use crate::logs::{line, parse_condition};
 use crate::target::TargetOptions;
 
@@ -56,7 +57,7 @@ pub struct ExpectOptions {
     kind: Option<String>,
 
     /// Writes the outcome into this file, in the form of JUnit.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = PathBufValueParser::new().try_map(report_file))]
     junit: Option<PathBuf>,
 }
 

@@ -131,8 +131,8 @@ struct EffectOptions {
     #[arg(long, value_name = "MOMENT")]
     cut: Option<String>,
     /// Half of the answer arrives, or this many bytes.
-    #[arg(long, value_name = "BYTES", num_args = 0..=1)]
-    truncate: Option<Option<u64>>,
+    #[arg(long, value_name = "BYTES", num_args = 0..=1, default_missing_value = "true", value_parser = length)]
+    truncate: Option<Value>,
     /// The message is not sent.
     #[arg(long, value_name = "FLAG", num_args = 0..=1, default_missing_value = "true")]
     drop: Option<bool>,
@@ -319,7 +319,7 @@ impl EffectOptions {
             "delay": delay,
             "when": when,
             "cut": cut,
-            "truncate": truncate.map(|bytes| bytes.map_or(Value::Bool(true), Value::from)),
+            "truncate": truncate,
             "drop": flag(drop),
             "duplicate": flag(duplicate),
             "reorder": flag(reorder),
@@ -329,6 +329,15 @@ impl EffectOptions {
             "tamper": tamper,
         })))
     }
+}
+
+/// The length of `--truncate`: a flag, or a number of bytes.
+fn length(text: &str) -> Result<Value, String> {
+    let flag = || text.parse::<bool>().map(Value::from);
+    text.parse::<u64>()
+        .map(Value::from)
+        .or_else(|_| flag())
+        .map_err(|_| "it must be a number of bytes, or true for half of the answer".to_owned())
 }
 
 /// The text, or the content of the file after `@`.

@@ -5,6 +5,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
@@ -57,6 +58,47 @@ impl HostsLine {
     pub fn all(hosts: &[String], address: IpAddr) -> Result<Vec<Self>, String> {
         hosts.iter().map(|host| Self::new(host, address)).collect()
     }
+}
+
+/// A fixed host: its name, and its address on this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FixedName {
+    /// The name, in lower case.
+    pub host: String,
+    /// The address. If not given, a loopback address that reaches the listener.
+    pub address: Option<IpAddr>,
+}
+
+impl FromStr for FixedName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (host, address) = match text.split_once('=') {
+            None => (text, None),
+            Some((host, address)) => {
+                let address = address.parse().map_err(|_| format!("{address} is no IP address"))?;
+                (host, Some(address))
+            }
+        };
+        let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
+        if host.parse::<IpAddr>().is_ok() {
+            return Err("it must be a host name, not an address".to_owned());
+        }
+        if !is_host_name(&host) {
+            return Err("it must be a host name, as in api.example, or with its address, as in \
+                        api.example=127.0.0.1"
+                .to_owned());
+        }
+        Ok(Self { host, address })
+    }
+}
+
+/// Checks the text of a fixed host.
+///
+/// # Errors
+/// A sentence: the rule.
+pub(crate) fn fixed_host(text: &str) -> Result<String, String> {
+    text.parse::<FixedName>().map(|_| text.to_owned())
 }
 
 /// Whether a text is the name of a host, in ASCII.

@@ -1,7 +1,7 @@
 //! JUnit XML: the report of a run, in the form that CI servers read.
 
 use std::fmt::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::failure::CommandFailure;
@@ -91,6 +91,19 @@ impl TestSuite {
         let failed =
             |error| CommandFailure::Usage(format!("{}: cannot write the report: {error}", path.display()));
         std::fs::write(path, self.to_xml()).map_err(failed)
+    }
+}
+
+/// Checks the file of `--junit`, before the run that it is about.
+///
+/// # Errors
+/// A sentence: no file can be there.
+pub(crate) fn report_file(file: PathBuf) -> Result<PathBuf, String> {
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    match folder.is_dir() {
+        _ if file.is_dir() => Err("it is a folder".to_owned()),
+        true => Ok(file),
+        false => Err(format!("there is no folder {}", folder.display())),
     }
 }
 

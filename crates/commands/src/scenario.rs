@@ -21,12 +21,14 @@ mod values;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use http::Method;
 use serde_json::{Value, json};
 use service::Clock;
 
 use crate::failure::CommandFailure;
+use crate::junit::report_file;
 use crate::target::{Target, TargetOptions};
 pub use check::Position;
 use file::{FILE_BYTES_MAX, ScenarioFile, StepAction};
@@ -76,7 +78,7 @@ pub struct ScenarioRunOptions {
     set: Vec<String>,
 
     /// Writes a report for CI servers, as JUnit XML.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = PathBufValueParser::new().try_map(report_file))]
     junit: Option<PathBuf>,
 }
 
@@ -201,7 +203,9 @@ async fn follow(
     for step in steps {
         let began = clock.monotonic();
         let outcome = match step.action {
-            StepAction::Say(_) => StepOutcome::Said,
+            StepAction::Say(_) => {
+                runner.run(step).await.map_or_else(StepOutcome::Failed, |_| StepOutcome::Said)
+            }
             _ if runner.leaves_out(step) => StepOutcome::LeftOut,
             _ => tokio::select! {
                 ran = runner.run(step) => ran.map_or_else(StepOutcome::Failed, StepOutcome::Done),

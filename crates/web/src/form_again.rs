@@ -8,6 +8,7 @@ use std::sync::{Arc, OnceLock};
 use axum::body::{Body, to_bytes};
 use axum::response::{IntoResponse, Response};
 use domain::Refusal;
+use domain::quota::QuotaName;
 use http::request::Parts;
 use http::{HeaderMap, Method, Request, StatusCode, header};
 use service::form_drafts::FormDraft;
@@ -102,16 +103,12 @@ impl PostedForm {
         }
     }
 
-    /// The form with what was typed, if waiting helps against the refusal.
+    /// The form with what was typed, if it was one registration or link too many. The refusals of other
+    /// forms stay cheap: floods of sign-ins and confirmations must not cost a page each.
     pub async fn show_again(&self, web: &Web, refusal: &Refusal) -> Option<Response> {
+        let Refusal::TooManyRequests { quota: QuotaName::Accounts, .. } = refusal else { return None };
         let Kept { parts, page, fields } = self.0.get()?;
-        let problem = PageProblem::of(refusal);
-        match problem {
-            PageProblem::TooMany { .. } => {
-                Some(show_again(web, parts, page, fields, Again::Early(problem)).await)
-            }
-            _ => None,
-        }
+        Some(show_again(web, parts, page, fields, Again::Early(PageProblem::of(refusal))).await)
     }
 }
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use crate::hosts_file::fixed_host;
 use crate::target::TargetOptions;
 
 /// The end of the command's help.
@@ -31,11 +32,11 @@ pub struct RunOptions {
 
     /// Starts a new sandbox for this command, with these fixed hosts. Without it, the command uses the
     /// sandbox that runs and its hosts; if none runs, a new one is started.
-    #[arg(long, value_name = "HOSTS", value_delimiter = ',')]
+    #[arg(long, value_name = "HOSTS", value_delimiter = ',', value_parser = fixed_host)]
     pub host: Vec<String>,
 
     /// The spelling of answers of a new sandbox: documented or observed.
-    #[arg(long, value_name = "PROFILE")]
+    #[arg(long, value_name = "PROFILE", value_parser = ["documented", "observed"])]
     pub profile: Option<String>,
 
     /// The folder of the world of a new sandbox. Without it the world is deleted at the end.

@@ -89,7 +89,10 @@ impl Walk {
 
     fn step(&mut self, action: &StepAction, path: &str, values: &Values) {
         match action {
-            StepAction::Say(_) | StepAction::RemoveFaults => {}
+            StepAction::Say(text) => {
+                self.filled(&text.as_str().into(), &format!("{path}.say"), values);
+            }
+            StepAction::RemoveFaults => {}
             StepAction::Wait(span) => {
                 self.rule(parse_span(span).is_some(), &format!("{path}.wait"), &format!("wait: {SPAN_RULE}"));
             }
@@ -255,7 +258,7 @@ mod tests {
                     - trigger: { kind: chat, message: \"${id} ${whoo}\" }\n\
                     - repeat: { times: 2, steps: [ { trigger: { kind: chat, message: \"${n} ${run} ${now+1d}\" } } ] }\n\
                     - call: { request: GET /a, as: bott }\n\
-                    - clock: { to: \"${later}\" }\n";
+                    - clock: { to: \"${later}\" }\n- say: \"hello ${who} ${whoo}\"\n- say: \"${id}\"\n";
         let file = parse("a.yaml", text).expect("a scenario");
         let mut values = Values::default();
         file.values.iter().for_each(|(name, value)| values.set(name, value.clone()));
@@ -265,7 +268,7 @@ mod tests {
         walk.steps(&file.steps, "steps", &values);
         // The message holds a saved name, so that it is checked when it runs.
         let paths: Vec<_> = walk.mistakes.iter().map(|(path, _)| path.as_str()).collect();
-        assert_eq!(paths, ["steps[4].call.as", "steps[5].clock.to"]);
+        assert_eq!(paths, ["steps[4].call.as", "steps[5].clock.to", "steps[6].say"]);
         assert_eq!(walk.calls.len(), 2);
         assert_eq!(walk.calls[1].0, "steps[3].repeat.steps[0].trigger");
     }

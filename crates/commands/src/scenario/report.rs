@@ -57,7 +57,8 @@ pub enum StepOutcome {
 const LEFT_OUT: &str = "no session was connected";
 
 impl StepReport {
-    /// The lines for a terminal; `None` for a later turn of a repetition that went well.
+    /// The lines for a terminal; `None` for a later turn of a repetition that went well. A heading may differ
+    /// from turn to turn.
     pub fn lines(&self, source: &str) -> Option<String> {
         let Self { line, words, turn, took, outcome } = self;
         let later = turn.is_some_and(|(number, _)| number > 1);
@@ -71,8 +72,8 @@ impl StepReport {
                 nearest.iter().for_each(|miss| text.push_str(&format!("          nearest: {miss}\n")));
                 Some(text)
             }
-            _ if later => None,
             StepOutcome::Said => Some(format!("{words}\n")),
+            _ if later => None,
             StepOutcome::Done(about) if about.is_empty() => {
                 Some(format!("  ok      {words}{turns}  {ms} ms\n"))
             }
@@ -189,6 +190,7 @@ mod tests {
             (Some((2, 5)), StepOutcome::Done(String::new()), None),
             (None, StepOutcome::LeftOut, Some("  -       trigger chat  no session was connected\n")),
             (None, StepOutcome::Said, Some("trigger chat\n")),
+            (Some((2, 5)), StepOutcome::Said, Some("trigger chat\n")),
             (
                 Some((2, 5)),
                 failed(),

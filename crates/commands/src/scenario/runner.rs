@@ -88,7 +88,10 @@ impl<'a> Runner<'a> {
 
     /// A step in words, with the values that are known.
     pub fn words(&self, step: &PlannedStep<'_>) -> String {
-        self.values.shown(&words(step.action))
+        match step.action {
+            StepAction::Say(text) => self.values.text(text).unwrap_or_else(|_| text.clone()),
+            action => self.values.shown(&words(action)),
+        }
     }
 
     /// Runs a step. Returns what is worth saying.
@@ -99,7 +102,11 @@ impl<'a> Runner<'a> {
         if let Some((number, _)) = step.turn {
             self.values.set("n", json!(number));
         }
-        if !matches!(step.action, StepAction::Say(_) | StepAction::Wait(_)) {
+        let needs_time = match step.action {
+            StepAction::Say(text) => text.contains("${now"),
+            action => !matches!(action, StepAction::Wait(_)),
+        };
+        if needs_time {
             let clock = self.target.call(Method::GET, "/sandbox/v1/clock", None, Duration::ZERO).await?;
             if let Some(now) = clock["now"].as_str().and_then(Timestamp::parse_rfc3339) {
                 self.values.set_now(now);
@@ -120,7 +127,8 @@ impl<'a> Runner<'a> {
                 self.clock.sleep(parse_span(span).unwrap_or_default()).await;
                 Ok(String::new())
             }
-            StepAction::Say(_) | StepAction::Repeat(_) | StepAction::IfConnected(_) => Ok(String::new()),
+            StepAction::Say(text) => Ok(self.values.text(text).map(|_| String::new())?),
+            StepAction::Repeat(_) | StepAction::IfConnected(_) => Ok(String::new()),
         }
     }
 

@@ -16,5 +16,5 @@ mod options;
 mod served;
 
 pub use https::{HttpsOptions, HttpsSettings};
-pub use options::{FixedName, TlsOptions, TlsSettings};
+pub use options::{TlsOptions, TlsSettings};
 pub use served::ServedCertificate;

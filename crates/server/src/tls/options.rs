@@ -2,11 +2,10 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::sync::Arc;
 
 use clap::Args;
-use commands::hosts_file::{self, HostsLine};
+use commands::hosts_file::{self, FixedName, HostsLine};
 use commands::trust::{self, TrustFiles};
 use http_server::terminator::{PlainHttp, Terminator};
 use service::Clock;
@@ -47,15 +46,6 @@ pub struct TlsOptions {
     /// The hosts file.
     #[arg(long, value_name = "FILE", env = "STAGEDOOR_HOSTS_FILE", default_value = hosts_file::DEFAULT_PATH, help_heading = HEADING)]
     pub hosts_file: PathBuf,
-}
-
-/// A fixed host: its name, and its address on this machine.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FixedName {
-    /// The name, in lower case.
-    pub host: String,
-    /// The address. If not given, a loopback address that reaches the listener.
-    address: Option<IpAddr>,
 }
 
 /// The TLS of a node.
@@ -117,30 +107,6 @@ impl TlsOptions {
 /// The address by which this machine reaches a listener.
 fn reached(listen: IpAddr) -> IpAddr {
     if listen.is_unspecified() { Ipv4Addr::LOCALHOST.into() } else { listen }
-}
-
-impl FromStr for FixedName {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (host, address) = match text.split_once('=') {
-            None => (text, None),
-            Some((host, address)) => {
-                let address = address.parse().map_err(|_| format!("{address} is no IP address"))?;
-                (host, Some(address))
-            }
-        };
-        let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
-        if host.parse::<IpAddr>().is_ok() {
-            return Err("it must be a host name, not an address".to_owned());
-        }
-        if !hosts_file::is_host_name(&host) {
-            return Err("it must be a host name, as in api.example, or with its address, as in \
-                        api.example=127.0.0.1"
-                .to_owned());
-        }
-        Ok(Self { host, address })
-    }
 }
 
 #[cfg(test)]

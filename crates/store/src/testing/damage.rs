@@ -4,8 +4,8 @@ use crate::Target;
 use crate::postgres::connector::connect_alone;
 
 /// Runs statements beside a store, without its foreign keys and triggers. They are there again afterwards,
-/// and PostgreSQL does not look at the rows that are there. Before its version 18 it cannot do so for the keys
-/// of tables with partitions, which stay without.
+/// and PostgreSQL does not look at the rows that are there. Before its version 18 it cannot do so for the
+/// keys of tables with partitions, which stay without.
 ///
 /// # Panics
 /// When a statement fails.

@@ -171,7 +171,8 @@ async fn fail_until_dead(input: &Input, receiver: &ClientId, claim: Option<&str>
         format!(
             "the webhook of {receiver} was disabled on the way, because every attempt failed. The claim {} is made, \
              and its message {message} waits: `stagedoor trigger webhook --client {receiver}` enables the webhook, \
-             and the message is sent. `stagedoor trigger dead-letter` then needs another claim",
+             and the message is sent at its next attempt, within a day. `stagedoor trigger dead-letter` then \
+             needs another claim",
             claim.unwrap_or_default()
         )
     };

@@ -226,7 +226,8 @@ async fn run_says_why_a_command_was_not_started() {
         (&["--server", "http://127.0.0.1:1", "--operator-key", "key", "--", "true"][..], 3, "127.0.0.1:1"),
         (&["--sandbox", "missing", "--", "true"][..], 3, "missing"),
         (&["--sandbox", "missing", "--host", "a.example", "--", "true"][..], 2, "--host"),
-        (&["--host", "a b", "--", "true"][..], 1, "--host"),
+        (&["--host", "a b", "--", "true"][..], 2, "--host"),
+        (&["--profile", "nosuch", "--", "true"][..], 2, "--profile"),
         (&[][..], 2, "COMMAND"),
     ] {
         let output = run_with(folder.path(), arguments).await;

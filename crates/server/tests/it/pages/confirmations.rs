@@ -210,6 +210,7 @@ async fn a_proof_and_a_new_password_sign_copies_of_the_cookie_out() {
             let page = browser.open("/account/sessions").await;
             browser.submit(&form(&page, "/account/sessions")).await.response.status
         };
+        signed_in(&world, &person).await;
         let mut copy = browser.clone();
         let shown = browser.submit(&confirm.fill("confirmPassword", &person.password)).await;
         assert_eq!(shown.response.status, 200);

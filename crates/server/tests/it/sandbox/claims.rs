@@ -111,9 +111,10 @@ async fn a_webhook_that_is_disabled_before_the_dead_letter_keeps_the_message() {
     command(folder.path(), "clock advance 20h").await;
     let said = refused(folder.path(), "trigger dead-letter --viewer sol").await;
     assert!(said.contains("was disabled on the way") && said.contains("--client drops"), "{said}");
-    // Its claim is made, and the message is sent when the webhook is enabled.
+    // Its claim is made, and the message is sent after the webhook is enabled.
     receiver.usually(Reply::Status(204));
     assert!(command(folder.path(), "trigger webhook --client drops").await.status.success());
+    command(folder.path(), "clock advance 24h").await;
     let named = said.split("The claim ").nth(1).and_then(|rest| rest.split(' ').next()).expect("its claim");
     deliveries(&sandbox, json!({ "claimId": named, "status": 204 }), 1).await;
 }

@@ -53,6 +53,7 @@ async fn rules_are_added_listed_and_removed_by_command() {
         ("--event CHAT --duplicate=true", json!({ "duplicate": true })),
         ("--event CHAT --cut after", json!({ "cut": "after" })),
         ("--truncate", json!({ "truncate": true })),
+        ("--truncate true", json!({ "truncate": true })),
         ("--truncate 7", json!({ "truncate": 7 })),
         ("--delay 1s --when after", json!({ "delay": "1000ms", "when": "after" })),
         ("--close gap", json!({ "close": "gap" })),
@@ -61,7 +62,7 @@ async fn rules_are_added_listed_and_removed_by_command() {
         assert_eq!(json_of(&sandbox, &format!("add {words}")).await["do"], effect, "{words}");
     }
     assert_eq!(text_of(&sandbox, "remove fault-1 fault-2").await, "removed fault-1, fault-2\n");
-    assert_eq!(json_of(&sandbox, "list").await["data"].as_array().map(Vec::len), Some(9));
+    assert_eq!(json_of(&sandbox, "list").await["data"].as_array().map(Vec::len), Some(10));
     text_of(&sandbox, "reset").await;
     assert_eq!(json_of(&sandbox, "list").await, json!({ "data": [] }));
 
