@@ -12,6 +12,7 @@ use store::queries::accounts::Account;
 
 use crate::channel::channels::login_taken;
 use crate::identity::account_settings::AccountSettings;
+use crate::identity::browser_sessions::still_signed_in;
 use crate::identity::mail::write_notice;
 use crate::work::Work;
 use crate::{ChannelRecord, Error, Purpose, Service};
@@ -196,9 +197,9 @@ impl Service {
         let token = BrowserToken::generate(self.random(Purpose::Browser));
         self.write(async move |work: &mut Work<'_>| {
             lock_unchanged(work, &account).await?;
+            still_signed_in(work.renew_browser(&browser, &channel, &token.hash()).await?)?;
             set_password(work, &channel, &new_hash).await?;
-            work.delete_other_browser_sessions(&channel, &browser).await?;
-            work.renew_browser(&browser, &channel, &token.hash()).await?;
+            work.delete_other_browser_sessions(&channel, &token.hash()).await?;
             write_notice(work, &service, &channel, MailKind::PasswordChanged, language).await?;
             Ok(token)
         })

@@ -2,7 +2,7 @@
 
 use domain::client_address::AddressBlock;
 use domain::limits::{BROWSER_SESSION_LIFETIME_MS, USE_WRITTEN_EVERY_MS, USER_AGENT_BYTES_MAX};
-use domain::refusal::Resource;
+use domain::refusal::{Resource, TokenFault};
 use domain::secret::BrowserToken;
 use domain::{BrowserSessionId, ChannelId, Refusal, Timestamp};
 use store::Tx;
@@ -38,6 +38,14 @@ pub struct PersonsBrowsers {
     pub browsers: Vec<PersonsBrowser>,
     /// Where the list goes on: end and name of the last browser.
     pub next: Option<(Timestamp, BrowserSessionId)>,
+}
+
+/// Refuses what a browser asks for whose sign-in has ended, or which got another token meanwhile.
+pub(crate) fn still_signed_in(is_in: bool) -> Result<(), Refusal> {
+    match is_in {
+        true => Ok(()),
+        false => Err(Refusal::InvalidToken(TokenFault::Revoked)),
+    }
 }
 
 impl Service {
@@ -130,8 +138,8 @@ impl Service {
             if !work.lock_channel(&channel).await? {
                 return Err(Error::from(Refusal::NotFound(Resource::Channel)));
             }
-            work.delete_other_browser_sessions(&channel, &hash).await?;
-            work.renew_browser(&hash, &channel, &new.hash()).await?;
+            still_signed_in(work.renew_browser(&hash, &channel, &new.hash()).await?)?;
+            work.delete_other_browser_sessions(&channel, &new.hash()).await?;
             Ok(new)
         })
         .await

@@ -2,12 +2,14 @@
 //! sign-in must not do asks for one that is not older than ten minutes.
 
 use domain::limits::{BROWSER_SESSION_LIFETIME_MS, RECENT_SIGN_IN_MS};
+use domain::refusal::TokenFault;
 use domain::secret::BrowserToken;
 use domain::upstream::UpstreamIdentity;
 use domain::{ChannelId, Refusal, Timestamp};
 use store::Tx;
 
 use crate::identity::accounts::lock_unchanged;
+use crate::identity::browser_sessions::still_signed_in;
 use crate::identity::two_factor::check_code_if_on;
 use crate::work::Work;
 use crate::{Error, Purpose, Service};
@@ -55,7 +57,8 @@ impl Service {
                 let verdict = check_code_if_on(work, &key, &account.channel_id, &code).await?;
                 if verdict.is_right() {
                     let now = work.now();
-                    work.confirm_browser(&hash, &account.channel_id, now, &new_hash).await?;
+                    let is_in = work.confirm_browser(&hash, &account.channel_id, now, &new_hash).await?;
+                    still_signed_in(is_in)?;
                 }
                 Ok::<_, Error>(verdict)
             })
@@ -72,7 +75,7 @@ impl Service {
         let verdict = self
             .write(async move |work: &mut Work<'_>| {
                 if !work.lock_unbarred_channel(&id).await? {
-                    return Err(Refusal::InvalidToken(domain::refusal::TokenFault::Revoked).into());
+                    return Err(Refusal::InvalidToken(TokenFault::Revoked).into());
                 }
                 check_code_if_on(work, &key, &id, &code).await
             })

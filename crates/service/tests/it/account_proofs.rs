@@ -5,6 +5,7 @@ use domain::limits::{
     PASSWORD_RESETS_MAX, RECENT_SIGN_IN_MS,
 };
 use domain::mail::{Mail, MailKind};
+use domain::refusal::TokenFault;
 use domain::{ChannelId, Language, Refusal, Rule};
 use service::ChannelRecord;
 use service::accounts::NewAccount;
@@ -239,4 +240,24 @@ fn channel_record(channel: &ChannelId) -> ChannelRecord {
         verified_mark: false,
         real_name_verified: false,
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_concurrent_acts_that_renew_a_browser_one_succeeds_and_stays_signed_in() {
+    both(|world| async move {
+        let (channel, token) = registered(&world, "haneul").await;
+        let tasks = (0..6).map(|n| {
+            let (service, channel, token) = (world.service.clone(), channel.clone(), token.clone());
+            async move {
+                match n % 2 {
+                    0 => service.end_other_browser_sessions(&channel, &token).await,
+                    _ => service.confirm(&channel, &token, PASSWORD, "").await,
+                }
+            }
+        });
+        let won = winners(at_once(tasks).await, &Refusal::InvalidToken(TokenFault::Revoked));
+        assert_eq!(won.len(), 1);
+        assert!(world.service.signed_in(&won[0]).await.unwrap().is_some());
+    })
+    .await;
 }

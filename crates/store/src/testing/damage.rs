@@ -47,7 +47,7 @@ fn without_keys(sql: &str) -> String {
             END LOOP;
             EXECUTE $sql${sql}$sql$;
             FOREACH one IN ARRAY tables LOOP
-                IF to_regclass(CAST(one AS TEXT)) IS NOT NULL THEN
+                IF EXISTS (SELECT 1 FROM pg_class WHERE oid = one) THEN
                     EXECUTE format('ALTER TABLE %s ENABLE TRIGGER USER', one);
                 END IF;
             END LOOP;
