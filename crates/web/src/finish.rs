@@ -40,13 +40,16 @@ async fn finish(State((web, has_pages)): State<(Web, bool)>, mut request: Reques
     let (began, traffic) = (web.service().clock().monotonic(), web.traffic());
     let pattern = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
     let place = traffic.place(pattern, request.method());
-    let (charged, deletion, renewed) = (Charged::default(), Deletion::default(), Renewed::default());
+    let (charged, deletion) = (Charged::default(), Deletion::default());
+    let renewed = (!is_for_programs(request.uri().path())).then(Renewed::default);
     let client = request.extensions().get::<ClientAddress>().copied();
     let request_id = request.extensions().get::<RequestId>().copied();
     let preferred = language::preferred(request.headers());
     request.extensions_mut().insert(charged.clone());
     request.extensions_mut().insert(deletion.clone());
-    request.extensions_mut().insert(renewed.clone());
+    if let Some(renewed) = &renewed {
+        request.extensions_mut().insert(renewed.clone());
+    }
     let page = page_request(&web, &mut request, has_pages);
     let form = page.as_ref().filter(|page| !page.is_get()).map(|_| PostedForm::default());
     if let Some(form) = &form {
@@ -81,7 +84,9 @@ async fn finish(State((web, has_pages)): State<(Web, bool)>, mut request: Reques
         charged.describe(&web, client, response.headers_mut());
     }
     deletion.describe(response.headers_mut());
-    renewed.describe(response.headers_mut());
+    if let Some(renewed) = &renewed {
+        renewed.describe(response.headers_mut());
+    }
     response.headers_mut().entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     response
 }
@@ -112,12 +117,15 @@ const PROGRAMS: [&str; 10] = [
     "/assets/",
 ];
 
+fn is_for_programs(path: &str) -> bool {
+    path.ends_with(".json") || PROGRAMS.iter().any(|start| path.starts_with(start))
+}
+
 /// Whether a person with a browser asks, and not a program.
 fn is_for_a_page(path: &str, headers: &HeaderMap) -> bool {
     let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
     let takes_html = |range: &str| range.split(';').next().is_some_and(|kind| kind.trim() == "text/html");
-    let is_program = path.ends_with(".json") || PROGRAMS.iter().any(|start| path.starts_with(start));
-    !is_program && accepted.flat_map(|ranges| ranges.split(',')).any(takes_html)
+    !is_for_programs(path) && accepted.flat_map(|ranges| ranges.split(',')).any(takes_html)
 }
 
 /// The refusal's page, or its form again. Only the header `Allow` of the original response is kept.
