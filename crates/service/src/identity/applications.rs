@@ -135,6 +135,7 @@ impl Service {
                     require_owner(work, owner).await?;
                 }
                 work.delete_unrestorable_application(client_id, irrecoverable_since(now)).await?;
+                work.lock_application(client_id).await?;
                 let before = work.application(client_id).await?;
                 let former = work.redirect_uris(client_id).await?;
                 work.put_application(&application, now).await.map_err(unknown_organization)?;

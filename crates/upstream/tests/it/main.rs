@@ -35,12 +35,22 @@ async fn sign_in(
     provider: &Provider,
     now: Timestamp,
 ) -> Result<UpstreamIdentity, Failure> {
-    let address = provider.begin(&secrets(), REDIRECT, now).await?;
+    sign_in_with(server, provider, &secrets(), now).await
+}
+
+async fn sign_in_with(
+    server: &TestProvider,
+    provider: &Provider,
+    secrets: &FlowSecrets,
+    now: Timestamp,
+) -> Result<UpstreamIdentity, Failure> {
+    let address = provider.begin(secrets, REDIRECT, now).await?;
+    assert_eq!(address.contains("max_age=0"), secrets.asks_again, "{address}");
     let callback = Url::parse(&server.sign_in(&address)).unwrap();
     let get =
         |name: &str| callback.query_pairs().find(|(key, _)| key == name).map(|(_, value)| value.into_owned());
     let (code, iss) = (get("code").unwrap(), get("iss"));
-    provider.identify(Callback { code: &code, iss: iss.as_deref() }, &secrets(), REDIRECT, now).await
+    provider.identify(Callback { code: &code, iss: iss.as_deref() }, secrets, REDIRECT, now).await
 }
 
 #[tokio::test]
@@ -68,6 +78,19 @@ async fn a_right_provider_tells_who_came() {
     server.set_clock(later.as_millis());
     sign_in(&server, &provider, later).await.unwrap();
     assert_eq!(server.requests() - before, 4, "again after an hour");
+}
+
+#[tokio::test]
+async fn a_proof_is_asked_for_again_and_an_old_sign_in_is_none() {
+    let (server, provider) = world().await;
+    let proof = FlowSecrets { asks_again: true, ..secrets() };
+    let now_s = NOW_MS / 1_000;
+    for (signed_in_s, is_proof) in [(None, true), (Some(now_s - 5), true), (Some(now_s - 3_600), false)] {
+        server.set_claims(json!({ "sub": "42", "auth_time": signed_in_s }));
+        let proven = sign_in_with(&server, &provider, &proof, now()).await;
+        assert_eq!(proven.is_ok(), is_proof, "{signed_in_s:?}: {proven:?}");
+        sign_in(&server, &provider, now()).await.expect("a sign-in may be an old one of the provider");
+    }
 }
 
 #[tokio::test]
