@@ -1,6 +1,6 @@
 //! Forms that are shown again by this side, without their handlers: those that are too large, those that
-//! were open for too long, those that were too many, and those whose sign-in had ended, when the person is
-//! signed in again. Nothing is done with them: the person presses again.
+//! were opened before the browser's token changed, those that were too many, and those whose sign-in had
+//! ended, when the person is signed in again. Nothing is done with them: the person presses again.
 
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
@@ -36,7 +36,7 @@ pub(crate) fn is_kept(name: &str) -> bool {
 pub(crate) enum Again<'a> {
     /// This field made it larger than 64 KiB.
     TooLarge(&'a str),
-    /// It was open for too long, or the person signed in again in another tab.
+    /// The browser has another token since: the person signed in, or proved who they are, in another tab.
     Expired,
     /// It is refused until the person has waited.
     Early(PageProblem),
@@ -59,7 +59,14 @@ impl Again<'_> {
                     "The form was too large, so nothing has been changed.",
                 )
                 .into(),
-            Self::Expired => expired_notice(lang).into(),
+            Self::Expired => lang
+                .pick(
+                    "마지막 로그인이나 본인 확인보다 먼저 연 화면이라 아무것도 바뀌지 않았습니다. 입력한 내용을 \
+                     확인하고 다시 눌러 주세요.",
+                    "You opened this page before your last sign-in or confirmation, so nothing has been changed. \
+                     Check what you typed, and press again.",
+                )
+                .into(),
             Self::Early(problem) => {
                 let nothing = lang.pick(
                     "요청이 너무 많아 아무것도 바뀌지 않았습니다.",
@@ -110,14 +117,6 @@ impl PostedForm {
         let Kept { parts, page, fields } = self.0.get()?;
         Some(show_again(web, parts, page, fields, Again::Early(PageProblem::of(refusal))).await)
     }
-}
-
-/// What stands above a form that was open for too long, or whose sign-in had ended.
-const fn expired_notice(lang: Lang) -> &'static str {
-    lang.pick(
-        "로그인이 끝나 있어서 아무것도 바뀌지 않았습니다. 입력한 내용을 확인하고 다시 눌러 주세요.",
-        "Your sign-in had ended, so nothing has been changed. Check what you typed, and press again.",
-    )
 }
 
 /// The page of a posted form with what was typed, made by a GET within this process; an error page where
@@ -178,7 +177,11 @@ fn plain_headers(headers: &HeaderMap) -> HeaderMap {
 /// The page with what was kept of a form on it.
 pub(crate) fn with_draft(html: &str, draft: &FormDraft, lang: Lang) -> String {
     let FormDraft { action, fields, .. } = draft;
-    refill(html, &Typed { action, fields, notice: expired_notice(lang), wrong: None })
+    let notice = lang.pick(
+        "로그인이 끝나 있어서 아무것도 바뀌지 않았습니다. 입력한 내용을 확인하고 다시 눌러 주세요.",
+        "Your sign-in had ended, so nothing has been changed. Check what you typed, and press again.",
+    );
+    refill(html, &Typed { action, fields, notice, wrong: None })
 }
 
 #[cfg(test)]

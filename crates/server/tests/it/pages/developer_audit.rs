@@ -148,7 +148,8 @@ async fn of_applications(walk: &mut Walk, owner: &mut Browser) {
     let changed = [("name", "새 봇"), ("redirectUris", "http://127.0.0.1:8/other"), ("profile", "")];
     walk.post(("dev", owner), (settings, &[&id]), &changed, "application.put").await;
     let details = walk.entries("dev").await.swap_remove(0)["details"].take();
-    let expected = json!({ "name": "새 봇", "addedRedirectUris": ["http://127.0.0.1:8/other"],
+    let expected = json!({ "name": "새 봇", "changed": ["name"],
+        "addedRedirectUris": ["http://127.0.0.1:8/other"],
         "removedRedirectUris": ["http://127.0.0.1:9/callback"] });
     assert_eq!(details, expected);
     let logo = "/developers/applications/{clientId}/logo";

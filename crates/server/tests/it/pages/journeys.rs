@@ -224,6 +224,8 @@ async fn a_form_of_another_sign_in_of_the_same_person_is_shown_again() {
                 .header("stagedoor-reason")
                 .is_some_and(|reason| reason.starts_with("form-expired"))
         );
+        let notice = "마지막 로그인이나 본인 확인보다 먼저 연 화면이라 아무것도 바뀌지 않았습니다.";
+        assert!(again.response.text().contains(notice), "{}", again.response.text());
         let form = form(&again, "/developers/register");
         assert_eq!(form.field("name"), Some("내 봇"));
         let form = with(form, "redirectUris", "http://127.0.0.1:9/callback");
