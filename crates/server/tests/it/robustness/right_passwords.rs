@@ -16,6 +16,8 @@ const ATTACKERS: usize = 200;
 const TRIES_BEFORE: usize = 12;
 /// The accounts of the attackers.
 const ACCOUNTS: usize = 50;
+/// How long an attacker waits after a refusal.
+const REFUSED_PAUSE: Duration = Duration::from_millis(100);
 
 fn behind_a_proxy() -> Setup {
     Setup { quotas: true, trusted_proxies: "127.0.0.1", ..Setup::default() }
@@ -80,7 +82,10 @@ fn now() -> Instant {
 /// let in and refused.
 async fn attack(mut desk: Desk, stop: Arc<AtomicBool>, [done, refused]: [Arc<AtomicUsize>; 2]) {
     let signed_out = desk.clone();
-    desk.sign_in().await;
+    // Many sign in at once, so most of them are refused at first. Only who is signed in can confirm.
+    while desk.sign_in().await.response.status != 303 {
+        tokio::time::sleep(REFUSED_PAUSE).await;
+    }
     for n in 0.. {
         if stop.load(Relaxed) {
             return;
@@ -90,8 +95,9 @@ async fn attack(mut desk: Desk, stop: Arc<AtomicBool>, [done, refused]: [Arc<Ato
             let reason = page.response.header("stagedoor-reason").unwrap_or_default();
             assert!(["busy", "quota; name=passwords", "quota; name=pages"].contains(&reason), "{reason}");
             refused.fetch_add(1, Relaxed);
-            tokio::time::sleep(Duration::from_millis(100)).await;
+            tokio::time::sleep(REFUSED_PAUSE).await;
         } else {
+            assert_ne!(page.response.header("location"), Some("/sign-in"), "a try without a check");
             done.fetch_add(1, Relaxed);
         }
     }
