@@ -1,11 +1,16 @@
 //! Applications: authentication and registration.
 
+use std::collections::HashSet;
+
 use domain::application::{Organization, RedirectUri};
+use domain::audit::Actor;
 use domain::limits::APPLICATION_SECRETS_MAX;
 use domain::refusal::Resource;
 use domain::secret::ClientSecret;
 use domain::{ClientId, Invalid, OrganizationId, Refusal, Rule, Scope, ScopeSet};
+use serde_json::Value;
 use service::applications::ApplicationRecord;
+use service::audit_log::AuditFilter;
 
 use crate::world::{REDIRECT, STATE, at_once, both, record, refused};
 
@@ -31,6 +36,30 @@ async fn its_people_make_a_limited_number_of_secrets_also_at_once() {
         world.service.add_own_secret(&app, None).await.unwrap();
         assert_eq!(refused(world.service.add_own_secret(&app, None).await), full);
         world.service.add_secret(&app, None).await.unwrap();
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn each_of_many_changes_at_once_is_logged_beside_the_one_before_it() {
+    both(|world| async move {
+        world.service.put_application(record("app", ScopeSet::EMPTY)).await.unwrap().unwrap();
+        let operator = world.service.acting_as(Actor::ConfiguredKey, None, String::new());
+        let made = at_once((0..20).map(|n| {
+            let (service, uri) = (operator.clone(), RedirectUri::parse(&format!("https://{n}.example/")));
+            let record =
+                ApplicationRecord { redirect_uris: vec![uri.unwrap()], ..record("app", ScopeSet::EMPTY) };
+            async move { service.put_application(record).await }
+        }));
+        assert!(made.await.iter().all(Result::is_ok));
+        let entries = world.service.audit_log(AuditFilter::default(), 50, None).await.unwrap().items;
+        assert_eq!(entries.len(), 20);
+        // An address is removed by the one change after that which added it.
+        let removed = entries.iter().map(|entry| {
+            let details: Value = serde_json::from_str(&entry.details).unwrap();
+            details["removedRedirectUris"].to_string()
+        });
+        assert_eq!(removed.collect::<HashSet<_>>().len(), 20);
     })
     .await;
 }

@@ -83,7 +83,7 @@ fn now() -> Instant {
 async fn attack(mut desk: Desk, stop: Arc<AtomicBool>, [done, refused]: [Arc<AtomicUsize>; 2]) {
     let signed_out = desk.clone();
     // Many sign in at once, so most of them are refused at first. Only who is signed in can confirm.
-    while desk.sign_in().await.response.status != 303 {
+    while !stop.load(Relaxed) && desk.sign_in().await.response.status != 303 {
         tokio::time::sleep(REFUSED_PAUSE).await;
     }
     for n in 0.. {
